@@ -15,7 +15,7 @@ expect "errors 0" (also when left out): the search is complete and finds nothing
        the property can fail
 
 usage: check.py --list FILE         names of the checks, one a line
-       check.py FILE FILE_STEM:NAME run one; exit 0 passed, 1 failed, 77 spin is not installed
+       check.py FILE FILE_STEM.NAME run one; exit 0 passed, 1 failed, 77 spin is not installed
 """
 import pathlib
 import re
@@ -36,7 +36,7 @@ def checks_of(model):
         name, *rest = [part.strip() for part in match[1].split(";")]
         fields = dict(part.split(":", 1) for part in rest)
         unknown = set(fields) - {"spin", "cc", "pan", "expect"}
-        name = f"{model.stem}:{name}"
+        name = f"{model.stem}.{name}"
         if unknown or name in found:
             sys.exit(f"{model}: bad run line: {line}")
         found[name] = {key: value.split() for key, value in fields.items()}
