@@ -194,14 +194,12 @@ def main():
         record = {"context": measured_on, "groups": groups}
         pathlib.Path(args.json).write_text(json.dumps(record, indent=2) + "\n", encoding="utf-8")
 
-    ran = total.passed + total.failed > 0
     if total.failed:
-        print(f"Some tests failed; their output is in {args.log}", file=sys.stderr)
-    elif not ran:
-        print("No test ran.", file=sys.stderr)
-    sys.stderr.flush()
+        print(f"Some tests failed; their output is in {args.log}", file=sys.stderr, flush=True)
+    elif not tests:
+        print("No test has that name.", file=sys.stderr, flush=True)
     print(total, flush=True)
-    sys.exit(0 if ran and not total.failed else 1)
+    sys.exit(1 if total.failed or not tests else 0)
 
 
 main()

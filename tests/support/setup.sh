@@ -84,6 +84,8 @@ find_cuda() {
   fi
 }
 
+have_gpu() { [ -n "$cuda_arch" ] || [ -e /dev/nvidia0 ]; }
+
 make_venv() {
   [ -x "$root/.venv/bin/pip" ] && return 0
   if ! python3 -c 'import ensurepip, venv' 2>/dev/null; then need python3-venv; fi
@@ -161,4 +163,21 @@ configure() {
   "$meson" setup "${mode[@]}" "${cuda[@]}" "$@" "$build" "$root" >>"$log" 2>&1 </dev/null ||
     die "Configuring failed; see $log"
   printf '%s\n' "$state" >"$stamp"
+}
+
+# build BUILD_DIR TARGET...: ninja, with a sentence now and then where it takes its time.
+build() {
+  local build=$1 ninja waited=0 step
+  shift
+  ninja -C "$build" "$@" >>"$log" 2>&1 </dev/null &
+  ninja=$!
+  while kill -0 "$ninja" 2>/dev/null; do
+    sleep 0.5
+    waited=$((waited + 1))
+    if [ $((waited % 20)) = 4 ]; then
+      step=$(tail -c 4000 "$log" | grep -o '^\[[0-9]*/[0-9]*\]' | tail -n 1 || true)
+      say "Building $* ${step:+$step}"
+    fi
+  done
+  wait "$ninja" || die "Building $* failed; see $log"
 }

@@ -1,0 +1,36 @@
+#!/usr/bin/env bash
+# SPDX-License-Identifier: Apache-2.0
+# Builds and runs an example: examples/run.sh [NAME] [arguments of the example].
+# Without a NAME it is colocate, the main job. Runs on the GPU where there is one, else on the host
+# device. What is missing is installed first. Standard output is the example's alone.
+set -euo pipefail
+
+here=$(cd "$(dirname "${BASH_SOURCE[0]}")" && pwd)
+root=$(dirname "$here")
+dir=$root/build/examples
+log=$dir/run.log
+mkdir -p "$dir"
+: >"$log"
+# shellcheck source=../tests/support/setup.sh
+. "$root/tests/support/setup.sh"
+
+name=colocate
+case ${1:-} in
+  '' | -* | . | .. | */*) ;;
+  *)
+    if [ -d "$here/$1" ] || [ -f "$here/$1.cpp" ] || [ -f "$here/$1.cu" ]; then
+      name=$1
+      shift
+    fi
+    ;;
+esac
+
+find_tools
+options=(-Dtests=false -Dexamples=true -Dbench=false -Dbuildtype=release)
+# Without a GPU nothing compiled by nvcc would ever run.
+have_gpu || options+=(-Dcuda=disabled)
+configure "$dir" "${options[@]}"
+[ -n "$(ninja -C "$dir" -t query "examples/$name" 2>/dev/null)" ] ||
+  die "The example $name needs a CUDA toolkit and a GPU; there is none here."
+build "$dir" "examples/$name"
+exec "$dir/examples/$name" "$@"
