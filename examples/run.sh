@@ -10,9 +10,10 @@ root=$(dirname "$here")
 dir=$root/build/examples
 log=$dir/run.log
 mkdir -p "$dir"
-: >"$log"
 # shellcheck source=../tests/support/setup.sh
 . "$root/tests/support/setup.sh"
+lock "$dir"
+: >"$log"
 
 name=colocate
 case ${1:-} in
@@ -33,4 +34,4 @@ configure "$dir" "${options[@]}"
 [ -n "$(ninja -C "$dir" -t query "examples/$name" 2>/dev/null)" ] ||
   die "The example $name needs a CUDA toolkit and a GPU; there is none here."
 build "$dir" "examples/$name"
-exec "$dir/examples/$name" "$@"
+exec "$dir/examples/$name" "$@" 9>&-

@@ -60,9 +60,10 @@ done
 
 mkdir -p "$build"
 log=$build/run.log
-: >"$log"
 # shellcheck source=support/setup.sh
 . "$root/tests/support/setup.sh"
+lock "$build"
+: >"$log"
 
 find_tools
 if ! have_header doctest/doctest.h && ! install_packages doctest-dev; then

@@ -24,8 +24,8 @@ counts total;
 std::set<std::string> skipped_cases;
 std::string current_case;
 
-// doctest knows of cases skipped before they start; what a case finds missing while it runs is counted
-// here.
+// doctest knows of cases skipped before they start; what a case finds missing while it runs is
+// counted here.
 struct counting_listener : doctest::IReporter {
   explicit counting_listener(const doctest::ContextOptions&) {}
 

@@ -15,6 +15,15 @@ die() {
   exit 1
 }
 
+# One run at a time in a build directory.
+lock() {
+  exec 9>"$1/lock"
+  flock -n 9 || {
+    say "Waiting for another run in $1."
+    flock 9
+  }
+}
+
 # at_least A B: version A is B or newer.
 at_least() { [ "$(printf '%s\n%s\n' "$1" "$2" | sort -V | head -n 1)" = "$2" ]; }
 

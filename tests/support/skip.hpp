@@ -15,8 +15,8 @@ std::string missing();
 }  // namespace cede_test
 
 /// Ends the running test case as skipped. Use in the body of a TEST_CASE.
-#define CEDE_SKIP_CASE(reason)       \
-  do {                               \
-    ::cede_test::note_skip(reason);  \
-    return;                          \
+#define CEDE_SKIP_CASE(reason)      \
+  do {                              \
+    ::cede_test::note_skip(reason); \
+    return;                         \
   } while (false)
