@@ -1,0 +1,286 @@
+// SPDX-License-Identifier: Apache-2.0
+// The scheduler's inside: its state and the promises between its parts.
+//
+//   engine_inline.hpp    the latency-critical path: on the caller's thread, atomics only
+//   engine_queue.hpp     what callers do to gated streams: queue, wait, suspend
+//   engine_dispatch.hpp  the one thread that submits, collects and asks the policy
+//   engine_guard.hpp     the thread that notices when that one is stuck
+//
+// Locks. `mutex_` guards everything gated and is never held across a driver call on a hot path. A
+// latency-critical stream has a lock of its own, taken only by its callers. The latency-critical path
+// takes no lock that any other path holds across a driver call.
+#pragma once
+
+#include <cede/config.hpp>
+#include <cede/detail/core.hpp>
+#include <cede/detail/operation.hpp>
+#include <cede/device.hpp>
+#include <cede/error.hpp>
+#include <cede/policy/policy.hpp>
+#include <cede/policy/strict_priority.hpp>
+#include <cede/stats.hpp>
+#include <cede/timeline.hpp>
+
+#include <array>
+#include <atomic>
+#include <chrono>
+#include <condition_variable>
+#include <cstdint>
+#include <deque>
+#include <exception>
+#include <functional>
+#include <memory>
+#include <mutex>
+#include <string>
+#include <thread>
+#include <utility>
+#include <vector>
+
+CEDE_BEGIN_NAMESPACE
+
+/// How a scheduler behaves. Every field has a default.
+struct scheduler_options {
+  /// Who runs when; null = `policy::strict_priority`.
+  std::shared_ptr<scheduling_policy> policy;
+  /// Keep a timeline for `write_timeline`.
+  bool timeline = false;
+  /// Events the timeline holds; the oldest go first.
+  std::size_t timeline_events = std::size_t{1} << 16U;
+  /// Operations a gated stream queues before `launch` and its like wait (back-pressure).
+  std::size_t max_queued = 16384;
+  /// A driver call of the dispatcher that takes longer than this while work is held back is taken
+  /// for a wait such as `cudaFree`'s, which would never end: it is let go, with a message.
+  std::chrono::milliseconds stuck_after{1000};
+};
+
+namespace detail {
+
+/// Streams that stand for all others cannot be told apart from them, let alone held back.
+inline void refuse_default_stream(cudaStream_t s, const std::string& who) {
+  if (s == nullptr || s == reinterpret_cast<cudaStream_t>(0x1)) {
+    throw contract_error(who + " of the legacy default stream, which waits for all other streams of the "
+                         "device and they for it; make one with cudaStreamCreateWithFlags(..., "
+                         "cudaStreamNonBlocking)");
+  }
+}
+
+/// Set once the process runs its exit handlers: nothing of CUDA is touched any more.
+inline std::atomic<bool>& process_exiting() {
+  static std::atomic<bool> exiting{false};
+  return exiting;
+}
+
+/// Keeps the calling thread's current device and makes the engine's current while alive.
+class device_scope {
+ public:
+  explicit device_scope(device& d) : device_(d), previous_(d.enter()) {}
+  device_scope(const device_scope&) = delete;
+  device_scope& operator=(const device_scope&) = delete;
+  ~device_scope() { device_.restore(previous_); }
+
+ private:
+  device& device_;
+  int previous_;
+};
+
+class engine : public std::enable_shared_from_this<engine> {
+ public:
+  static constexpr unsigned max_workloads = 256;
+
+  engine(std::shared_ptr<device> d, scheduler_options o);
+  engine(const engine&) = delete;
+  engine& operator=(const engine&) = delete;
+  ~engine();
+
+  // -- set-up
+  workload_core* add_workload(workload_options o);
+  std::shared_ptr<stream_core> add_stream(workload_core* w, cudaStream_t adopt);
+  /// Loads a body's code if it has not been: only bodies of libraries opened later ever need it.
+  void prepare(const kernel_entry& k);
+  /// Drains queued work (suspended workloads: cancels it, with a message) and stops the threads.
+  void shutdown() noexcept;
+
+  // -- the latency-critical path (engine_inline.hpp)
+  void inline_launch(stream_core& s, const kernel_entry& k, const void* body, const shape& geometry);
+  void inline_copy(stream_core& s, void* to, const void* from, std::size_t bytes);
+  void inline_fill(stream_core& s, void* to, unsigned char byte, std::size_t bytes);
+  template <class F>
+  void inline_run(stream_core& s, F&& f);
+  void inline_wait(stream_core& s, const stream_point& p);
+  void inline_wait(stream_core& s, cudaEvent_t e, bool ours = false);
+  void inline_record(stream_core& s, cudaEvent_t e);
+  stream_point inline_point(stream_core& s);
+  std::shared_ptr<request_core> open_request(workload_core* w, clock::time_point arrived);
+  void close_request(const std::shared_ptr<request_core>& r);
+  /// Throws in a sentence if a launch cannot fit the device.
+  void check_inline(const stream_core& s, const kernel_entry& k, const shape& geometry) const;
+  bool inline_done(const stream_core& s, std::uint64_t number) const;
+
+  // -- gated streams (engine_queue.hpp)
+  std::uint64_t enqueue(stream_core& s, operation op);
+  template <class F>
+  void gated_run(stream_core& s, F&& f);
+  void gated_record(stream_core& s, cudaEvent_t e);
+  plan plan_for(const workload_core& w, const kernel_entry& k, const shape& s, const launch_options& o);
+  void suspend(workload_core* w);
+  void resume(workload_core* w);
+
+  // -- both kinds
+  void wait_foreign_stream(stream_core& s, cudaStream_t foreign);
+  void free_after(stream_point p, void* memory);
+  /// Notes which requests have been answered, for the statistics.
+  void collect_answers();
+
+  // -- waiting, both kinds
+  /// Waits for a point; false if `deadline` came first. Throws what the device failed with.
+  bool wait_for(const stream_point& p, clock::time_point deadline);
+  bool is_done(const stream_point& p) const;
+  stream_point newest(const std::shared_ptr<stream_core>& s);
+  /// The newest point of every stream of a workload.
+  std::vector<stream_point> newest(workload_core* w);
+
+  // -- looking
+  scheduler_stats snapshot();
+  std::string explain();
+  std::string state_text();
+  void write_timeline(const std::string& path);
+
+  [[nodiscard]] device& machine() { return *device_; }
+  [[nodiscard]] const scheduler_options& options() const { return options_; }
+  void throw_if_failed() const;
+  /// Gives a dropped stream's lane and words back for reuse.
+  void retire(stream_core& s) noexcept;
+
+ private:
+  friend class parked_requests;
+  /// A lane with its words, kept for reuse: streams come and go, device memory does not.
+  struct lane_kit {
+    cudaStream_t lane = nullptr;
+    chain_words* chain = nullptr;
+    slot_words* slots = nullptr;
+    publication_words* published = nullptr;
+    std::uint64_t* token = nullptr;
+    std::uint64_t* done = nullptr;
+    activity_words* activity = nullptr;
+    std::uint64_t last_ordinal = 0, last_id = 0, last_token = 0, last_number = 0, last_write = 0;
+  };
+  /// A wait of a latency-critical stream on work that is not done: until then neither the stream
+  /// nor the requests parked with it hold the gate.
+  struct blocker {
+    std::shared_ptr<stream_core> stream;
+    stream_point until;
+    cudaEvent_t foreign = nullptr;
+    bool ours = false;  ///< `foreign` was made for this wait
+    std::vector<std::shared_ptr<request_core>> parked;
+  };
+
+  // inline
+  std::uint64_t begin_inline(stream_core& s);
+  void end_inline(stream_core& s, std::uint64_t n);
+  void flush_dirty(workload_core* w, std::vector<stream_point>* points);
+  void raise_all();
+  template <class F>
+  void inline_call(stream_core& s, F&& f);
+  void block_stream(stream_core& s, blocker b);
+  std::vector<std::shared_ptr<request_core>> park_requests(std::thread::id opener);
+  void unpark_requests(const std::vector<std::shared_ptr<request_core>>& parked);
+
+  // dispatch
+  void dispatch_loop();
+  bool collect(std::unique_lock<std::mutex>& lock);
+  bool collect_stream(stream_core& s);
+  void finish_front(stream_core& s);
+  bool collect_launch(stream_core& s, operation& op);
+  void unblock(std::unique_lock<std::mutex>& lock);
+  void build_view();
+  bool ready(stream_core& s, std::size_t* position);
+  void submit_workload(workload_core& w, std::unique_lock<std::mutex>& lock);
+  void submit_operation(stream_core& s, operation& op, std::uint32_t epoch, std::unique_lock<std::mutex>& lock);
+  void submit_protocolled(stream_core& s, launch_work& l);
+  void close_overdue_requests(std::unique_lock<std::mutex>& lock);
+  void free_trash(std::unique_lock<std::mutex>& lock);
+  bool latency_critical_active() const;
+  bool anything_outstanding() const;
+  void cover(std::unique_lock<std::mutex>& lock);
+  void uncover();
+  void account(workload_core& w, clock::time_point now);
+  std::chrono::nanoseconds pause_length(bool progressed) const;
+  void fail(std::exception_ptr why);
+  void wake_dispatcher();
+  [[nodiscard]] std::chrono::nanoseconds since_start(clock::time_point t) const { return t - started_; }
+
+  // guard
+  void guard_loop();
+  void deferred_loop();
+  void log(const std::string& sentence) const;
+
+  std::shared_ptr<device> device_;
+  scheduler_options options_;
+  clock::time_point started_ = clock::now();
+  cede::timeline timeline_;
+
+  mutable std::mutex mutex_;
+  std::condition_variable work_;      ///< the dispatcher waits here when nothing is outstanding
+  std::condition_variable finished_;  ///< callers wait here for progress
+  std::vector<std::unique_ptr<workload_core>> workloads_;
+  std::vector<workload_core*> gated_;
+  std::vector<cudaEvent_t> spare_events_;
+  std::vector<std::pair<stream_point, void*>> condemned_;  ///< to be freed once the point is done
+  std::vector<void*> trash_;          ///< of these, what may be freed once nothing is in flight
+  std::size_t outstanding_ = 0;       ///< gated operations not finished
+  bool stopping_ = false;
+  bool freeing_ = false;              ///< the dispatcher is inside cudaFree: nothing new may be queued
+  bool down_ = false;
+
+  std::mutex spares_mutex_;           ///< innermost
+  std::vector<lane_kit> spare_lanes_;
+  std::vector<lane_kit> spare_inline_;
+  std::vector<cudaStream_t> spare_marks_;
+
+  // The latency-critical side, read without a lock.
+  std::array<std::atomic<gate_words*>, max_workloads> gates_{};
+  std::atomic<unsigned> gate_count_{0};
+  std::array<std::atomic<activity_words*>, 4096> activities_{};
+  std::atomic<unsigned> activity_count_{0};
+  std::atomic<std::int64_t> last_raise_{0};   ///< ns since start
+  std::atomic<std::uint64_t> raises_{0};
+  std::atomic<bool> has_failed_{false};
+  std::exception_ptr failure_;                // guarded by mutex_, written once before has_failed_
+
+  std::mutex requests_mutex_;                 ///< never held across a driver call
+  std::vector<std::shared_ptr<request_core>> open_requests_;
+  std::vector<answering> answering_;
+  std::vector<blocker> blockers_;
+  std::uint64_t flows_ = 0;
+  std::uint64_t requests_opened_ = 0;
+
+  // dispatcher's own
+  policy::verdict verdict_;
+  std::vector<policy::workload_view> views_;
+  bool was_active_ = false;
+  clock::time_point idle_since_{};
+  std::chrono::nanoseconds busy_time_{0};  ///< guarded by mutex_
+  std::chrono::nanoseconds typical_launch_{50000};
+  std::atomic<bool> asleep_{false};
+  std::atomic<bool> nudged_{false};
+
+  // cover: one wait that stands for everything held back
+  cudaStream_t cover_stream_ = nullptr;
+  std::uint64_t* cover_word_ = nullptr;
+  std::uint64_t cover_value_ = 0;
+  bool covered_ = false;
+
+  // guard
+  std::atomic<std::int64_t> driver_call_since_{0};  ///< ns since start; 0 = not in one
+  std::uint64_t finished_operations_ = 0;
+  std::thread dispatcher_;
+  std::thread guard_;
+  std::condition_variable guard_wake_;
+  std::thread deferred_;
+  std::condition_variable deferred_wake_;
+  std::deque<std::function<void()>> deferred_queue_;
+};
+
+}  // namespace detail
+
+CEDE_END_NAMESPACE

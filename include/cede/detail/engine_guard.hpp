@@ -1,0 +1,218 @@
+// SPDX-License-Identifier: Apache-2.0
+// The guard: notices when the dispatcher is stuck in a driver call or nothing moves, and says so.
+//
+// `cudaFree` waits for the whole device while it holds the driver's lock. If work is held back and
+// its resume needs a launch, that launch waits for the lock and the free waits for the launch. The
+// guard ends the wait that stands for held-back work, so that the free returns, early but aloud. It
+// needs no driver call to do so.
+#pragma once
+
+#include <cede/config.hpp>
+#include <cede/detail/engine.hpp>
+#include <cede/detail/engine_dispatch.hpp>
+
+#include <cstdio>
+#include <cstdlib>
+#include <sstream>
+
+CEDE_BEGIN_NAMESPACE
+
+namespace detail {
+
+inline void engine::log(const std::string& sentence) const {
+  const std::string line = "cede: " + sentence + "\n";
+  std::fputs(line.c_str(), stderr);
+}
+
+/// Seconds without progress after which the state is printed; 0 = never. `CEDE_WATCHDOG`.
+inline double watchdog_seconds() {
+  const char* text = std::getenv("CEDE_WATCHDOG");
+  if (text == nullptr) return 0;
+  char* end = nullptr;
+  const double seconds = std::strtod(text, &end);
+  return end != text && seconds > 0 ? seconds : 0;
+}
+
+inline void engine::guard_loop() {
+  ::prctl(PR_SET_NAME, "cede-guard", 0UL, 0UL, 0UL);
+  const double watchdog = watchdog_seconds();
+  std::unique_lock lock(mutex_);
+  std::uint64_t seen = finished_operations_;
+  auto moved = clock::now();
+  std::int64_t answered_call = 0;  // the stuck driver call that was let go
+  std::int64_t given_up_call = 0;
+  while (!down_) {
+    if (outstanding_ == 0) {
+      guard_wake_.wait(lock, [&] { return down_ || outstanding_ != 0; });
+      seen = finished_operations_;
+      moved = clock::now();
+      continue;
+    }
+    guard_wake_.wait_for(lock, std::chrono::milliseconds(100));
+    const auto now = clock::now();
+    if (finished_operations_ != seen) {
+      seen = finished_operations_;
+      moved = now;
+    }
+    const std::int64_t since = driver_call_since_.load();
+    const auto stuck = since == 0 ? std::chrono::nanoseconds(0) : since_start(now) - std::chrono::nanoseconds(since);
+    if (since != 0 && stuck > options_.stuck_after && answered_call != since) {
+      answered_call = since;
+      log("a launch has been waiting for the driver for " + std::to_string(stuck.count() / 1000000) +
+          " ms while work is held back: another thread is probably inside cudaFree, which waits for that "
+          "work. The wait is let go, so cudaFree may return before the held-back work is done; use "
+          "cede::stream::free_after instead");
+      uncover();
+    } else if (since != 0 && stuck > 2 * options_.stuck_after && given_up_call != since) {
+      given_up_call = since;
+      log("that launch still waits for the driver: giving up on all held-back work so that nothing hangs");
+      for (workload_core* w : gated_) {
+        for (auto& s : w->busy) {
+          atomics::store<protocol::order::release, protocol::scope::system>(*s->done, s->last_number);
+        }
+      }
+      lock.unlock();
+      fail(std::make_exception_ptr(contract_error(
+          "a driver call waited for held-back work while a launch waited for that call (cudaFree on "
+          "memory in use is the usual one); the scheduler gave the work up. Use "
+          "cede::stream::free_after, or free after synchronising the stream")));
+      lock.lock();
+    }
+    if (watchdog > 0 && std::chrono::duration<double>(now - moved).count() > watchdog) {
+      moved = now;
+      lock.unlock();
+      log("no operation finished for " + std::to_string(watchdog) + " s\n" + state_text());
+      lock.lock();
+    }
+  }
+}
+
+/// Runs the callables given to `defer`, one after another.
+inline void engine::deferred_loop() {
+  ::prctl(PR_SET_NAME, "cede-deferred", 0UL, 0UL, 0UL);
+  std::unique_lock lock(mutex_);
+  while (true) {
+    deferred_wake_.wait(lock, [&] { return down_ || !deferred_queue_.empty(); });
+    if (deferred_queue_.empty()) return;
+    auto call = std::move(deferred_queue_.front());
+    deferred_queue_.pop_front();
+    lock.unlock();
+    call();
+    call = nullptr;
+    lock.lock();
+  }
+}
+
+/// What is pending, per stream, for people who look at a hang.
+inline std::string engine::state_text() {
+  std::ostringstream out;
+  const std::scoped_lock lock(mutex_, requests_mutex_);
+  out << "scheduler on " << device_->facts().name << ": " << outstanding_ << " operations outstanding, "
+      << (latency_critical_active() ? "latency-critical work active" : "latency-critical side idle") << '\n';
+  for (const auto& w : workloads_) {
+    out << "  workload '" << w->options.name << "'";
+    if (!w->inline_path) {
+      out << (w->suspended ? ", suspended" : "") << ", gate epoch " << protocol::sample<atomics>(*w->host_gate);
+    }
+    out << '\n';
+    for (auto& s : w->busy) {
+      out << "    stream " << s->name << ": operations " << s->finished.load() + 1 << " to " << s->last_number
+          << " pending";
+      if (!s->queue.empty()) {
+        operation& op = s->queue.front();
+        out << "; first: ";
+        if (auto* l = op.launch()) {
+          out << "launch of " << l->kernel->name << ", ordinal " << l->ordinal << ", cursor " << l->cursor << " of "
+              << l->tiles << " tiles, epoch " << l->epoch;
+        } else if (std::holds_alternative<opaque_work>(op.work)) {
+          out << "run or defer";
+        } else if (auto* wait = std::get_if<wait_work>(&op.work)) {
+          out << "wait for ";
+          if (wait->foreign != nullptr) {
+            out << "a CUDA event";
+          } else {
+            out << "operation " << wait->until.number << " of stream " << wait->until.stream->name;
+          }
+        } else {
+          out << "copy or fill";
+        }
+        out << (op.in_flight ? " (on the device)" : " (held back)");
+      }
+      out << '\n';
+    }
+  }
+  for (const auto& r : open_requests_) {
+    out << "  open request of workload '" << r->work->options.name << "', by thread " << r->opener << " for "
+        << std::chrono::duration_cast<std::chrono::milliseconds>(clock::now() - r->opened).count() << " ms"
+        << (r->parked > 0 ? ", parked: it waits for other work" : "") << '\n';
+  }
+  for (const auto& b : blockers_) {
+    out << "  stream " << b.stream->name << " waits for "
+        << (b.foreign != nullptr ? std::string("a CUDA event")
+                                 : "operation " + std::to_string(b.until.number) + " of stream " + b.until.stream->name)
+        << '\n';
+  }
+  return out.str();
+}
+
+inline scheduler_stats engine::snapshot() {
+  collect_answers();
+  const std::scoped_lock lock(mutex_, requests_mutex_);
+  scheduler_stats all;
+  all.device = device_->facts().name;
+  all.raises = raises_.load(std::memory_order_relaxed);
+  all.busy = busy_time_;
+  all.idle = since_start(clock::now()) - busy_time_;
+  for (const auto& w : workloads_) {
+    workload_stats one = w->inline_path ? w->request_stats : w->stats;
+    one.name = w->options.name;
+    one.level = w->options.priority;
+    if (!w->inline_path) one.gpu_time = w->used;
+    all.workloads.push_back(std::move(one));
+  }
+  return all;
+}
+
+/// In words: who waited, for what, and what would change it.
+inline std::string engine::explain() {
+  const scheduler_stats all = snapshot();
+  std::ostringstream out;
+  out << "On " << all.device << ", latency-critical work raised the gates " << all.raises << " times.\n";
+  for (const auto& w : all.workloads) {
+    out << "'" << w.name << "' ";
+    if (w.level == latency_critical) {
+      out << "answered " << w.requests << " requests";
+      if (w.requests > 0) {
+        out << ", half within " << w.service.quantile(0.5).count() / 1000 << " us, 99 of 100 within "
+            << w.service.quantile(0.99).count() / 1000 << " us of being taken up";
+      }
+    } else {
+      out << "finished " << w.finished << " operations of " << w.launches << " launches in "
+          << w.submissions << " submissions; it gave way " << w.yields << " times";
+      if (w.turnaround.count() > 0) {
+        out << ", leaving within " << w.turnaround.quantile(0.99).count() / 1000
+            << " us of 99 of 100 raises (as seen by the host)";
+      }
+      if (w.longest_tile.count() > 0) {
+        out << "; its longest tile took " << w.longest_tile.count() / 1000
+            << " us: a raise can not be answered faster than that";
+      }
+    }
+    out << ".\n";
+  }
+  out << state_text();
+  return out.str();
+}
+
+inline void engine::write_timeline(const std::string& path) {
+  if (!timeline_.on()) {
+    throw contract_error("write_timeline: this scheduler keeps no timeline; make it with "
+                         "scheduler_options{.timeline = true}");
+  }
+  collect_answers();
+  timeline_.write(path);
+}
+
+}  // namespace detail
+
+CEDE_END_NAMESPACE

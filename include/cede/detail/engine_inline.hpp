@@ -1,0 +1,325 @@
+// SPDX-License-Identifier: Apache-2.0
+// The latency-critical path. Everything here runs on the caller's thread: count the work, raise the
+// gates, launch, leave word of its end. No hand-off, no allocation of device memory, no lock that a
+// gated path holds across a driver call.
+#pragma once
+
+#include <cede/config.hpp>
+#include <cede/detail/engine.hpp>
+
+CEDE_BEGIN_NAMESPACE
+
+namespace detail {
+
+inline void engine::throw_if_failed() const {
+  if (!has_failed_.load(std::memory_order_acquire)) return;
+  std::exception_ptr why;
+  {
+    const std::scoped_lock lock(mutex_);
+    why = failure_;
+  }
+  std::rethrow_exception(why);
+}
+
+inline void engine::raise_all() {
+  if (!options_.policy->gives_way()) return;
+  last_raise_.store(since_start(clock::now()).count(), std::memory_order_relaxed);
+  raises_.fetch_add(1, std::memory_order_relaxed);
+  const unsigned n = gate_count_.load(std::memory_order_acquire);
+  for (unsigned i = 0; i < n; ++i) protocol::raise<atomics>(*gates_[i].load(std::memory_order_relaxed));
+}
+
+/// Counts one unit of work of a stream; returns the value the stream must write when it is done.
+/// While the stream waits for gated work the unit is not counted yet: that would keep out the very
+/// work it waits for. `unblock` counts it later. Call with `inline_mutex` held.
+inline std::uint64_t engine::begin_inline(stream_core& s) {
+  const std::uint64_t n = ++s.last_write;
+  if (s.blockers == 0) {
+    protocol::begin<atomics>(*s.activity);
+    raise_all();
+  }
+  return n;
+}
+
+inline void engine::end_inline(stream_core& s, std::uint64_t n) {
+  device_->write_value(s.lane, &s.activity->completed, n);
+}
+
+/// One launch-like call on a latency-critical stream: a request of its own unless one is open.
+template <class F>
+void engine::inline_call(stream_core& s, F&& f) {
+  throw_if_failed();
+  const device_scope current(*device_);
+  const std::scoped_lock lock(s.inline_mutex);
+  // Read under the lock: `close_request` takes it after lowering `open`, so a unit is counted either
+  // here or there, never by neither.
+  if (s.work->open.load() > 0) {
+    f();
+    s.dirty = true;
+    return;
+  }
+  const std::uint64_t n = begin_inline(s);
+  try {
+    f();
+  } catch (...) {
+    // The unit was counted; end it, or the gate would stay closed.
+    try {
+      end_inline(s, n);
+    } catch (...) {
+      fail(std::current_exception());
+    }
+    throw;
+  }
+  end_inline(s, n);
+}
+
+inline void engine::check_inline(const stream_core&, const kernel_entry& k, const shape& geometry) const {
+  validate(geometry, device_->facts().limits, k.name);
+}
+
+inline void engine::inline_launch(stream_core& s, const kernel_entry& k, const void* body,
+                                  const shape& geometry) {
+  submission what;
+  what.kernel = &k;
+  what.body = body;
+  what.geometry = geometry;
+  what.how = form::whole;
+  what.count = geometry.tiles();
+  inline_call(s, [&] { device_->submit(s.lane, what); });
+}
+
+inline void engine::inline_copy(stream_core& s, void* to, const void* from, std::size_t bytes) {
+  inline_call(s, [&] { device_->copy(s.lane, to, from, bytes); });
+}
+
+inline void engine::inline_fill(stream_core& s, void* to, unsigned char byte, std::size_t bytes) {
+  inline_call(s, [&] { device_->fill(s.lane, to, byte, bytes); });
+}
+
+/// The callable may use the stream itself, so no lock is held while it runs; a hold of its own keeps
+/// the gate closed meanwhile.
+template <class F>
+void engine::inline_run(stream_core& s, F&& f) {
+  throw_if_failed();
+  const device_scope current(*device_);
+  workload_core& w = *s.work;
+  const bool inside = w.open.load() > 0;
+  if (!inside) {
+    protocol::begin<atomics>(w.held);
+    raise_all();
+  }
+  auto end = [&] {
+    const std::scoped_lock lock(s.inline_mutex);
+    if (w.open.load() > 0) {
+      s.dirty = true;
+    } else {
+      const std::uint64_t n = begin_inline(s);
+      end_inline(s, n);
+    }
+    if (!inside) protocol::finish<atomics>(w.held);
+  };
+  try {
+    std::forward<F>(f)(s.lane);
+  } catch (...) {
+    end();
+    throw;
+  }
+  end();
+}
+
+inline bool engine::inline_done(const stream_core& s, std::uint64_t number) const {
+  return atomics::load<protocol::order::acquire, protocol::scope::system>(s.activity->completed) >= number;
+}
+
+/// The end of everything issued on the stream so far, as a value it will write.
+inline stream_point engine::inline_point(stream_core& s) {
+  throw_if_failed();
+  const device_scope current(*device_);
+  const std::scoped_lock lock(s.inline_mutex);
+  if (s.dirty) {
+    // Inside a request: leave word of the work so far without giving up the request's hold.
+    s.dirty = false;
+    const std::uint64_t n = begin_inline(s);
+    end_inline(s, n);
+  }
+  return {s.shared_from_this(), s.last_write};
+}
+
+inline void engine::inline_record(stream_core& s, cudaEvent_t e) {
+  inline_call(s, [&] { device_->record_event(s.lane, e); });
+}
+
+// ---- waits of a latency-critical stream on something else ----------------------------------------
+
+inline void engine::inline_wait(stream_core& s, const stream_point& p) {
+  throw_if_failed();
+  if (p.stream.get() == &s || is_done(p)) return;
+  const device_scope current(*device_);
+  if (p.stream->work->inline_path) {
+    const std::scoped_lock lock(s.inline_mutex);
+    device_->wait_value(s.lane, &p.stream->activity->completed, p.number);
+    return;
+  }
+  block_stream(s, {s.shared_from_this(), p, nullptr, false, {}});
+}
+
+inline void engine::inline_wait(stream_core& s, cudaEvent_t e, bool ours) {
+  throw_if_failed();
+  const device_scope current(*device_);
+  if (!ours && device_->event_done(e)) return;
+  block_stream(s, {s.shared_from_this(), {}, e, ours, {}});
+}
+
+/// Makes the stream wait on the device, and until then counts neither its work nor the requests this
+/// thread has open as active. What is already launched stays counted until it is done.
+inline void engine::block_stream(stream_core& s, blocker b) {
+  b.parked = park_requests(std::this_thread::get_id());
+  {
+    std::unique_lock quiet(mutex_);
+    finished_.wait(quiet, [&] { return !freeing_; });
+    const std::scoped_lock lock(s.inline_mutex);
+    ++s.blockers;
+    if (b.foreign != nullptr) {
+      device_->wait_event(s.lane, b.foreign);
+    } else {
+      device_->wait_value(s.lane, b.until.stream->done, b.until.number);
+    }
+  }
+  {
+    const std::scoped_lock lock(requests_mutex_);
+    blockers_.push_back(std::move(b));
+  }
+  wake_dispatcher();
+}
+
+// ---- requests -------------------------------------------------------------------------------------
+
+inline std::shared_ptr<request_core> engine::open_request(workload_core* w, clock::time_point arrived) {
+  throw_if_failed();
+  if (!w->inline_path) {
+    throw contract_error("request() on workload '" + w->options.name +
+                         "', which is not latency-critical; make it with .priority = "
+                         "cede::latency_critical, or launch without a request");
+  }
+  auto r = std::make_shared<request_core>();
+  r->work = w;
+  r->opener = std::this_thread::get_id();
+  r->opened = clock::now();
+  r->arrived = arrived == clock::time_point{} ? r->opened : arrived;
+  protocol::begin<atomics>(w->held);
+  w->open.fetch_add(1);
+  raise_all();
+  const std::scoped_lock lock(requests_mutex_);
+  r->flow = ++flows_;
+  ++requests_opened_;
+  open_requests_.push_back(r);
+  return r;
+}
+
+/// Leaves word of all work launched since the last time, per stream of the workload.
+inline void engine::flush_dirty(workload_core* w, std::vector<stream_point>* points) {
+  std::vector<std::shared_ptr<stream_core>> streams;
+  {
+    const std::scoped_lock lock(requests_mutex_);
+    for (auto& weak : w->streams) {
+      if (auto s = weak.lock()) streams.push_back(std::move(s));
+    }
+  }
+  for (auto& s : streams) {
+    const std::scoped_lock lock(s->inline_mutex);
+    if (s->dirty) {
+      s->dirty = false;
+      const std::uint64_t n = begin_inline(*s);
+      end_inline(*s, n);
+    }
+    if (points != nullptr && s->last_write != 0 && !inline_done(*s, s->last_write)) {
+      points->push_back({s, s->last_write});
+    }
+  }
+}
+
+inline void engine::close_request(const std::shared_ptr<request_core>& r) {
+  workload_core* w = r->work;
+  bool holds = false;
+  {
+    const std::scoped_lock lock(requests_mutex_);
+    if (r->closed) return;
+    r->closed = true;
+    holds = r->parked == 0;
+    std::erase(open_requests_, r);
+  }
+  const device_scope current(*device_);
+  // In this order: launches that see `open` at zero count themselves; those that saw it higher have
+  // marked their stream, and it is visited now; the hold goes last, so the gate never opens between.
+  if (holds) w->open.fetch_sub(1);
+  std::vector<stream_point> points;
+  std::exception_ptr trouble;
+  try {
+    flush_dirty(w, &points);
+  } catch (...) {
+    trouble = std::current_exception();
+    fail(trouble);
+  }
+  if (holds) protocol::finish<atomics>(w->held);
+  {
+    const std::scoped_lock lock(requests_mutex_);
+    answering_.push_back({r, std::move(points)});
+    if (answering_.size() > 4096) answering_.erase(answering_.begin());  // nobody looks: keep it flat
+  }
+  if (trouble) std::rethrow_exception(trouble);
+}
+
+/// Lets go of the holds of the requests `opener` has open; what they launched stays counted.
+inline std::vector<std::shared_ptr<request_core>> engine::park_requests(std::thread::id opener) {
+  std::vector<std::shared_ptr<request_core>> parked;
+  {
+    const std::scoped_lock lock(requests_mutex_);
+    for (auto& r : open_requests_) {
+      if (r->opener == opener && !r->closed) parked.push_back(r);
+    }
+  }
+  for (auto& r : parked) {
+    bool first = false;
+    {
+      const std::scoped_lock lock(requests_mutex_);
+      first = r->parked++ == 0;
+    }
+    if (!first) continue;
+    r->work->open.fetch_sub(1);
+    flush_dirty(r->work, nullptr);
+    protocol::finish<atomics>(r->work->held);
+  }
+  return parked;
+}
+
+inline void engine::unpark_requests(const std::vector<std::shared_ptr<request_core>>& parked) {
+  for (const auto& r : parked) {
+    bool last = false;
+    {
+      const std::scoped_lock lock(requests_mutex_);
+      last = --r->parked == 0 && !r->closed;
+      if (last) {
+        protocol::begin<atomics>(r->work->held);
+        r->work->open.fetch_add(1);
+      }
+    }
+    if (last) raise_all();
+  }
+}
+
+/// Parks this thread's requests while it waits for gated work.
+class parked_requests {
+ public:
+  explicit parked_requests(engine& e) : engine_(e), parked_(e.park_requests(std::this_thread::get_id())) {}
+  parked_requests(const parked_requests&) = delete;
+  parked_requests& operator=(const parked_requests&) = delete;
+  ~parked_requests() { engine_.unpark_requests(parked_); }
+
+ private:
+  engine& engine_;
+  std::vector<std::shared_ptr<request_core>> parked_;
+};
+
+}  // namespace detail
+
+CEDE_END_NAMESPACE

@@ -1,0 +1,286 @@
+// SPDX-License-Identifier: Apache-2.0
+// What callers do to gated streams: queue operations, wait for them, suspend and resume workloads.
+#pragma once
+
+#include <cede/config.hpp>
+#include <cede/detail/engine.hpp>
+#include <cede/detail/engine_inline.hpp>
+
+CEDE_BEGIN_NAMESPACE
+
+namespace detail {
+
+inline void engine::wake_dispatcher() {
+  nudged_.store(true);
+  if (asleep_.load()) {
+    // Taken so that the notice cannot fall between the dispatcher's last look and its sleep.
+    const std::scoped_lock lock(mutex_);
+    work_.notify_one();
+  }
+}
+
+/// One wait on a stream of its own that ends when nothing gated is outstanding: with it,
+/// `cudaDeviceSynchronize` and its like cover what is held back or preempted. Call with the lock.
+inline void engine::cover(std::unique_lock<std::mutex>&) {
+  if (covered_ || cover_stream_ == nullptr) return;
+  covered_ = true;
+  device_->wait_value(cover_stream_, cover_word_, ++cover_value_);
+}
+
+inline void engine::uncover() {
+  if (!covered_) return;
+  covered_ = false;
+  atomics::store<protocol::order::release, protocol::scope::system>(*cover_word_, cover_value_);
+}
+
+/// Queues an operation; returns its number. Waits only if the queue is full.
+inline std::uint64_t engine::enqueue(stream_core& s, operation op) {
+  throw_if_failed();
+  if (s.inside_run == std::this_thread::get_id() && s.queue.size() >= options_.max_queued) {
+    throw contract_error("stream " + s.name + ": its queue is full and the caller runs inside its own "
+                         "run(), which must return first; launch outside run()");
+  }
+  const device_scope current(*device_);
+  std::unique_ptr<parked_requests> park_while_full;
+  std::unique_lock lock(mutex_);
+  // An adopted stream has one wait per operation in front of the driver's own queue, which blocks when
+  // it is full: stay well below.
+  const std::size_t room = s.adopted != nullptr ? std::min<std::size_t>(options_.max_queued, 256) : options_.max_queued;
+  while ((s.queue.size() >= room || freeing_) && !down_ && !has_failed_.load()) {
+    if (!park_while_full) {
+      lock.unlock();
+      park_while_full = std::make_unique<parked_requests>(*this);
+      lock.lock();
+      continue;
+    }
+    finished_.wait_for(lock, std::chrono::milliseconds(100));
+  }
+  if (has_failed_.load()) {
+    lock.unlock();
+    throw_if_failed();
+  }
+  if (stopping_) {
+    throw contract_error("stream " + s.name + " of workload '" + s.work->options.name +
+                         "': its scheduler is gone; keep the scheduler alive while its streams are used");
+  }
+  cover(lock);
+  op.number = s.last_number + 1;
+  op.queued_at = clock::now();
+  if (s.adopted != nullptr) {
+    // Behind the user's own work on that stream, and in front of what the user puts there next.
+    if (spare_events_.empty()) spare_events_.push_back(device_->make_event());
+    op.after = spare_events_.back();
+    spare_events_.pop_back();
+    device_->record_event(s.adopted, op.after);
+    device_->wait_value(s.adopted, s.done, op.number);
+  }
+  if (auto* l = op.launch()) {
+    ++s.work->stats.launches;
+    if (l->protocolled()) l->ordinal = ++s.last_ordinal;
+  }
+  s.last_number = op.number;
+  const std::uint64_t number = op.number;
+  if (s.queue.empty()) s.work->busy.push_back(s.shared_from_this());
+  s.queue.push_back(std::move(op));
+  if (outstanding_++ == 0) guard_wake_.notify_one();
+  lock.unlock();
+  nudged_.store(true);
+  if (asleep_.load()) work_.notify_one();
+  return number;
+}
+
+inline plan engine::plan_for(const workload_core&, const kernel_entry& k, const shape& s,
+                             const launch_options& o) {
+  throw_if_failed();
+  const device_scope current(*device_);
+  if (!device_->prepared(k)) prepare(k);
+  return make_plan(device_->facts(), k, s, o, [&](form how) {
+    std::string why;
+    const unsigned fit = device_->blocks_per_sm(k, s, how, &why);
+    if (fit == 0) throw invalid_argument("launch of " + std::string(k.name) + ": " + why);
+    return fit;
+  });
+}
+
+/// Runs a callable on this thread once the stream's turn has come and all before it is done.
+template <class F>
+void engine::gated_run(stream_core& s, F&& f) {
+  if (s.inside_run == std::this_thread::get_id()) {
+    throw contract_error("stream " + s.name + ": run() inside its own run() would wait for itself; use "
+                         "the raw stream that was passed in");
+  }
+  auto turn = std::make_shared<admission>();
+  operation op;
+  op.work = opaque_work{turn, {}, {}};
+  enqueue(s, std::move(op));
+  {
+    const parked_requests parked(*this);
+    std::unique_lock lock(mutex_);
+    finished_.wait(lock, [&] { return turn->granted || turn->refused; });
+    if (turn->refused) std::rethrow_exception(turn->refused);
+    s.inside_run = std::this_thread::get_id();
+  }
+  const device_scope current(*device_);
+  auto end = [&] {
+    // The dispatcher leaves word of the end behind whatever the callable put on the lane.
+    const std::scoped_lock lock(mutex_);
+    s.inside_run = {};
+    turn->called = true;
+    nudged_.store(true);
+  };
+  try {
+    std::forward<F>(f)(s.lane);
+  } catch (...) {
+    end();
+    throw;
+  }
+  end();
+}
+
+/// Records one of CUDA's events behind everything queued so far: whoever waits for it waits for the
+/// last tile, wherever the work is by then.
+inline void engine::gated_record(stream_core& s, cudaEvent_t e) {
+  throw_if_failed();
+  const device_scope current(*device_);
+  std::unique_lock lock(mutex_);
+  finished_.wait(lock, [&] { return !freeing_; });
+  if (s.adopted != nullptr) {
+    device_->record_event(s.adopted, e);
+    return;
+  }
+  // Marks have a stream of their own, parked in waits: the lane must stay free for resumes.
+  cudaStream_t mark = s.marks;
+  if (mark == nullptr) mark = s.marks = device_->make_stream(stream_class::cover);
+  device_->wait_value(mark, s.done, s.last_number);
+  device_->record_event(mark, e);
+}
+
+inline void engine::suspend(workload_core* w) {
+  throw_if_failed();
+  const std::scoped_lock lock(mutex_);
+  w->suspended = true;
+  nudged_.store(true);
+}
+
+inline void engine::resume(workload_core* w) {
+  throw_if_failed();
+  const std::scoped_lock lock(mutex_);
+  w->suspended = false;
+  nudged_.store(true);
+  work_.notify_one();
+}
+
+inline void engine::wait_foreign_stream(stream_core& s, cudaStream_t foreign) {
+  throw_if_failed();
+  const device_scope current(*device_);
+  cudaEvent_t e = nullptr;
+  {
+    const std::scoped_lock lock(mutex_);
+    if (spare_events_.empty()) spare_events_.push_back(device_->make_event());
+    e = spare_events_.back();
+    spare_events_.pop_back();
+  }
+  device_->record_event(foreign, e);
+  if (s.work->inline_path) {
+    inline_wait(s, e, true);
+    return;
+  }
+  operation op;
+  op.work = wait_work{{}, e, true};
+  enqueue(s, std::move(op));
+}
+
+inline void engine::free_after(stream_point p, void* memory) {
+  throw_if_failed();
+  const std::scoped_lock lock(mutex_);
+  condemned_.emplace_back(std::move(p), memory);
+  nudged_.store(true);
+  work_.notify_one();
+}
+
+// ---- waiting --------------------------------------------------------------------------------------
+
+inline bool engine::is_done(const stream_point& p) const {
+  if (p.stream->work->inline_path) return inline_done(*p.stream, p.number);
+  return p.stream->finished.load(std::memory_order_acquire) >= p.number;
+}
+
+inline stream_point engine::newest(const std::shared_ptr<stream_core>& s) {
+  if (s->work->inline_path) return inline_point(*s);
+  const std::scoped_lock lock(mutex_);
+  return {s, s->last_number};
+}
+
+inline std::vector<stream_point> engine::newest(workload_core* w) {
+  std::vector<std::shared_ptr<stream_core>> streams;
+  {
+    const std::scoped_lock lock(mutex_, requests_mutex_);
+    for (auto& weak : w->streams) {
+      if (auto s = weak.lock()) streams.push_back(std::move(s));
+    }
+  }
+  std::vector<stream_point> points;
+  points.reserve(streams.size());
+  for (auto& s : streams) points.push_back(newest(s));
+  return points;
+}
+
+/// Waits for one point. Latency-critical: looks at the mapped word, briefly without pause, and asks
+/// the device from time to time, so that a dead one is noticed. Gated: sleeps until the dispatcher
+/// tells of progress.
+inline bool engine::wait_for(const stream_point& p, clock::time_point deadline) {
+  stream_core& s = *p.stream;
+  if (is_done(p)) {
+    throw_if_failed();
+    return true;
+  }
+  if (s.inside_run == std::this_thread::get_id() && !s.work->inline_path) {
+    throw contract_error("stream " + s.name + ": waiting for it inside its own run() would wait for "
+                         "itself; synchronise the raw stream that was passed in, or wait after run()");
+  }
+  if (s.work->inline_path) {
+    const auto begin = clock::now();
+    auto last_check = begin;
+    for (unsigned turn = 0;; ++turn) {
+      if (inline_done(s, p.number)) return true;
+      throw_if_failed();
+      if ((turn & 63U) != 63U) {
+        __builtin_ia32_pause();
+        continue;
+      }
+      const auto now = clock::now();
+      if (now >= deadline) return false;
+      if (now - last_check > std::chrono::milliseconds(20)) {
+        last_check = now;
+        try {
+          const device_scope current(*device_);
+          device_->check();
+        } catch (...) {
+          fail(std::current_exception());
+          throw;
+        }
+      }
+      // Spinning is for answers that are about to come; a long one does not need a core.
+      if (now - begin > std::chrono::milliseconds(5)) std::this_thread::sleep_for(std::chrono::microseconds(50));
+    }
+  }
+  const parked_requests parked(*this);
+  std::unique_lock lock(mutex_);
+  while (!is_done(p)) {
+    if (has_failed_.load()) {
+      lock.unlock();
+      throw_if_failed();
+    }
+    if (down_) throw cancelled("stream " + s.name + ": its work was cancelled when the scheduler shut down");
+    if (deadline == clock::time_point::max()) {
+      finished_.wait_for(lock, std::chrono::milliseconds(200));
+    } else if (finished_.wait_until(lock, deadline) == std::cv_status::timeout && !is_done(p)) {
+      return false;
+    }
+  }
+  return true;
+}
+
+}  // namespace detail
+
+CEDE_END_NAMESPACE

@@ -1,0 +1,240 @@
+// SPDX-License-Identifier: Apache-2.0
+// Making and ending a scheduler's inside: threads, workloads, streams, their words.
+#pragma once
+
+#include <cede/config.hpp>
+#include <cede/detail/engine.hpp>
+#include <cede/detail/engine_dispatch.hpp>
+#include <cede/detail/engine_guard.hpp>
+#include <cede/detail/engine_inline.hpp>
+#include <cede/detail/engine_queue.hpp>
+#include <cede/detail/registration.hpp>
+
+#include <cmath>
+
+CEDE_BEGIN_NAMESPACE
+
+namespace detail {
+
+inline engine::engine(std::shared_ptr<device> d, scheduler_options o)
+    : device_(std::move(d)),
+      options_(std::move(o)),
+      timeline_(options_.timeline ? options_.timeline_events : 0) {
+  if (!options_.policy) options_.policy = std::make_shared<policy::strict_priority>();
+  if (options_.max_queued < 2) {
+    throw invalid_argument("scheduler_options.max_queued is " + std::to_string(options_.max_queued) +
+                           "; a stream needs room for at least 2 operations");
+  }
+  const device_scope current(*device_);
+  for (const kernel_entry* k = entry_list().load(); k != nullptr; k = k->next) device_->prepare(*k);
+  cover_stream_ = device_->make_stream(stream_class::cover);
+  cover_word_ = static_cast<std::uint64_t*>(device_->words(sizeof(std::uint64_t), true));
+  // The first use of a stream memory operation may need the whole device: now it is empty.
+  device_->write_value(cover_stream_, cover_word_, 0);
+  device_->wait_value(cover_stream_, cover_word_, 0);
+  device_->synchronize(cover_stream_);
+  dispatcher_ = std::thread([this] { dispatch_loop(); });
+  guard_ = std::thread([this] { guard_loop(); });
+  deferred_ = std::thread([this] { deferred_loop(); });
+}
+
+inline engine::~engine() {
+  shutdown();
+  if (process_exiting().load()) return;
+  for (cudaEvent_t e : spare_events_) device_->destroy_event(e);
+  for (auto* kits : {&spare_lanes_, &spare_inline_}) {
+    for (const lane_kit& kit : *kits) device_->destroy_stream(kit.lane);
+  }
+  for (cudaStream_t s : spare_marks_) device_->destroy_stream(s);
+  if (cover_stream_ != nullptr) device_->destroy_stream(cover_stream_);
+}
+
+inline void engine::shutdown() noexcept {
+  try {
+    std::vector<std::shared_ptr<request_core>> open;
+    {
+      const std::scoped_lock lock(requests_mutex_);
+      open = open_requests_;
+    }
+    for (auto& r : open) {
+      log("a request of workload '" + r->work->options.name + "' was still open when its scheduler ended; closed");
+      try {
+        close_request(r);
+      } catch (const std::exception&) {  // NOLINT(bugprone-empty-catch): the failure is kept in failure_
+      }
+    }
+    {
+      const std::scoped_lock lock(mutex_);
+      if (stopping_) return;
+      stopping_ = true;
+      for (workload_core* w : gated_) {
+        if (!w->suspended) continue;
+        w->suspended = false;
+        std::size_t dropped = 0;
+        for (auto& s : w->busy) {
+          while (!s->queue.empty() && !s->queue.back().in_flight && s->queue.back().launch() != nullptr) {
+            ++dropped;
+            if (s->queue.back().after != nullptr) spare_events_.push_back(s->queue.back().after);
+            s->queue.pop_back();
+            --outstanding_;
+          }
+        }
+        if (dropped > 0) {
+          log("workload '" + w->options.name + "' was suspended when its scheduler ended: " +
+              std::to_string(dropped) + " launches were cancelled");
+        }
+      }
+      nudged_.store(true);
+      work_.notify_all();
+    }
+    if (dispatcher_.joinable()) dispatcher_.join();
+    {
+      const std::scoped_lock lock(mutex_);
+      down_ = true;
+      guard_wake_.notify_all();
+      deferred_wake_.notify_all();
+      finished_.notify_all();
+    }
+    if (guard_.joinable()) guard_.join();
+    if (deferred_.joinable()) deferred_.join();
+  } catch (const std::exception& e) {
+    std::fprintf(stderr, "cede: shutting a scheduler down failed: %s\n", e.what());
+  }
+}
+
+inline workload_core* engine::add_workload(workload_options o) {
+  throw_if_failed();
+  const std::string who = "workload '" + o.name + "': ";
+  if (!(o.weight > 0) || !std::isfinite(o.weight)) {
+    throw invalid_argument(who + "weight is " + std::to_string(o.weight) + "; it must be a finite number > 0");
+  }
+  if (o.turnaround.count() < 0 || o.hold_off.count() < 0 || o.max_hold.count() <= 0) {
+    throw invalid_argument(who + "turnaround and hold_off must not be negative, max_hold must be positive");
+  }
+  if (o.priority < best_effort || o.priority > latency_critical) {
+    throw invalid_argument(who + "priority is " + std::to_string(static_cast<int>(o.priority)) + "; it lies between " +
+                           "cede::best_effort (0) and cede::latency_critical (1000)");
+  }
+  const device_scope current(*device_);
+  auto w = std::make_unique<workload_core>();
+  w->options = std::move(o);
+  w->inline_path = w->options.priority == latency_critical;
+  if (!w->inline_path) {
+    w->host_gate = static_cast<gate_words*>(device_->words(sizeof(gate_words), true));
+    w->device_gate = static_cast<gate_words*>(device_->words(sizeof(gate_words), false));
+  }
+  const std::scoped_lock lock(mutex_, requests_mutex_);
+  if (workloads_.size() >= max_workloads) {
+    throw invalid_argument(who + "a scheduler holds at most " + std::to_string(max_workloads) + " workloads");
+  }
+  if (w->inline_path) {
+    const unsigned n = activity_count_.load();
+    if (n >= activities_.size()) throw invalid_argument(who + "too many latency-critical streams and workloads");
+    activities_[n].store(&w->held);
+    activity_count_.store(n + 1, std::memory_order_release);
+  } else {
+    w->index = static_cast<unsigned>(gated_.size());
+    gated_.push_back(w.get());
+    const unsigned n = gate_count_.load();
+    gates_[n].store(w->host_gate);
+    gate_count_.store(n + 1, std::memory_order_release);
+  }
+  if (w->inline_path) w->track = timeline_.add_track(w->options.name, "requests");
+  workloads_.push_back(std::move(w));
+  return workloads_.back().get();
+}
+
+inline std::shared_ptr<stream_core> engine::add_stream(workload_core* w, cudaStream_t adopt) {
+  throw_if_failed();
+  const device_scope current(*device_);
+  auto s = std::make_shared<stream_core>();
+  s->owner = shared_from_this();
+  s->work = w;
+  lane_kit kit;
+  {
+    const std::scoped_lock lock(spares_mutex_);
+    auto& spare = w->inline_path ? spare_inline_ : spare_lanes_;
+    if (!spare.empty()) {
+      kit = spare.back();
+      spare.pop_back();
+    }
+  }
+  if (kit.done == nullptr) {
+    if (w->inline_path) {
+      kit.lane = device_->make_stream(stream_class::latency_critical);
+      kit.activity = static_cast<activity_words*>(device_->words(sizeof(activity_words), true));
+      const std::scoped_lock lock(mutex_, requests_mutex_);
+      const unsigned n = activity_count_.load();
+      if (n >= activities_.size()) throw invalid_argument("workload '" + w->options.name + "': too many streams");
+      activities_[n].store(kit.activity);
+      activity_count_.store(n + 1, std::memory_order_release);
+    } else {
+      kit.lane = device_->make_stream(stream_class::lane);
+      kit.chain = static_cast<chain_words*>(device_->words(sizeof(chain_words), false));
+      kit.slots = static_cast<slot_words*>(device_->words(sizeof(slot_words) * slots_per_stream, false));
+      kit.published =
+          static_cast<publication_words*>(device_->words(sizeof(publication_words) * slots_per_stream, true));
+      kit.token = static_cast<std::uint64_t*>(device_->words(sizeof(std::uint64_t), true));
+    }
+    kit.done = static_cast<std::uint64_t*>(device_->words(sizeof(std::uint64_t), true));
+  }
+  s->lane = kit.lane;
+  s->own_lane = kit.lane;
+  s->chain = kit.chain;
+  s->slots = kit.slots;
+  s->published = kit.published;
+  s->token = kit.token;
+  s->done = kit.done;
+  s->activity = kit.activity;
+  s->last_ordinal = kit.last_ordinal;
+  s->last_id = kit.last_id;
+  s->last_token = kit.last_token;
+  s->last_number = kit.last_number;
+  s->finished.store(kit.last_number);
+  s->last_write = kit.last_write;
+  if (adopt != nullptr) (w->inline_path ? s->lane : s->adopted) = adopt;
+  const std::scoped_lock lock(mutex_, requests_mutex_);
+  s->name = w->options.name + "/" + std::to_string(w->streams_made++);
+  std::erase_if(w->streams, [](const auto& weak) { return weak.expired(); });
+  w->streams.push_back(s);
+  s->track = timeline_.add_track(w->options.name, s->name);
+  return s;
+}
+
+/// Called when the last handle of a stream is gone and nothing of it is queued.
+inline void engine::retire(stream_core& s) noexcept {
+  try {
+    const std::scoped_lock lock(spares_mutex_);
+    lane_kit kit;
+    kit.lane = s.own_lane;
+    kit.chain = s.chain;
+    kit.slots = s.slots;
+    kit.published = s.published;
+    kit.token = s.token;
+    kit.done = s.done;
+    kit.activity = s.activity;
+    kit.last_ordinal = s.last_ordinal;
+    kit.last_id = s.last_id;
+    kit.last_token = s.last_token;
+    kit.last_number = s.last_number;
+    kit.last_write = s.last_write;
+    (s.work->inline_path ? spare_inline_ : spare_lanes_).push_back(kit);
+    if (s.marks != nullptr) spare_marks_.push_back(s.marks);
+  } catch (const std::exception&) {  // NOLINT(bugprone-empty-catch): a lane less to reuse
+  }
+}
+
+inline void engine::prepare(const kernel_entry& k) {
+  // Loading code beside running kernels may wait for them, and what waits behind a gate would never
+  // end: nothing new is submitted meanwhile. Only bodies that came with a library opened later get here.
+  const device_scope current(*device_);
+  device_->prepare(k);
+}
+
+inline stream_core::~stream_core() {
+  if (owner && done != nullptr) owner->retire(*this);
+}
+
+}  // namespace detail
+
+CEDE_END_NAMESPACE

@@ -1,0 +1,106 @@
+// SPDX-License-Identifier: Apache-2.0
+// How a launch will run: form, workers, batch, chunk. Decided from facts alone; nothing is launched
+// here. Until the tuner measures, the defaults are the ones the first measurements favour: few
+// workers per SM, one tile per claim.
+#pragma once
+
+#include <cede/body.hpp>
+#include <cede/config.hpp>
+#include <cede/device.hpp>
+#include <cede/error.hpp>
+#include <cede/shape.hpp>
+
+#include <algorithm>
+#include <cstdint>
+#include <string>
+
+CEDE_BEGIN_NAMESPACE
+
+/// How one launch is to run. Zero or `automatic` leaves the choice to the library.
+struct launch_options {
+  cede::form form = cede::form::automatic;
+  /// Resident workers per SM of a persistent launch; more than fit are cut to what fits.
+  unsigned workers_per_sm = 0;
+  /// Tiles a worker takes at once; multiplies turnaround.
+  unsigned tiles_per_claim = 0;
+  /// Native blocks launched at once in the gated form.
+  std::uint64_t chunk = 0;
+  /// Number of slices of a sliced launch.
+  std::uint64_t slices = 0;
+  /// Never preempt this launch: same as `form::whole`.
+  bool whole = false;
+};
+
+namespace detail {
+
+inline constexpr unsigned default_workers_per_sm = 4;
+inline constexpr std::uint64_t default_chunk = 4096;
+/// Chunks queued at once: what a raise leaves to fall through is bounded by it.
+inline constexpr unsigned chunks_per_submission = 8;
+
+struct plan {
+  form how = form::whole;
+  std::uint64_t workers = 0;  ///< persistent
+  std::uint32_t batch = 1;    ///< persistent
+  std::uint64_t chunk = 0;    ///< gated
+  std::uint64_t slices = 1;   ///< sliced
+  unsigned workers_per_sm = 0;
+};
+
+/// The form a launch takes, from what the body allows and the caller asks. Throws `not_supported`
+/// in a sentence where they contradict.
+inline form choose_form(const kernel_entry& k, const shape& s, const launch_options& o) {
+  const std::string name(k.name);
+  form how = o.whole ? form::whole : o.form;
+  if (how == form::automatic && o.slices > 0) how = form::sliced;
+  const bool clustered = s.cluster != extent{};
+  if (k.traits.whole || clustered) {
+    if (how != form::automatic && how != form::whole) {
+      throw not_supported("launch of " + name + ": " +
+                          (clustered ? "thread-block clusters run whole in this version"
+                                     : "the body is declared `whole` and runs whole only") +
+                          "; ask for form::whole or none");
+    }
+    return form::whole;
+  }
+  if (how == form::automatic) how = k.traits.native ? form::gated : form::persistent;
+  if (how == form::persistent && k.traits.native) {
+    throw not_supported("launch of " + name +
+                        ": the body is declared `native` and cannot run in persistent workers; use "
+                        "form::gated");
+  }
+  return how;
+}
+
+/// Decides a launch; `blocks_per_sm` tells how many of its blocks fit on an SM (0 = none).
+template <class BlocksPerSm>
+plan make_plan(const device_facts& facts, const kernel_entry& k, const shape& s,
+               const launch_options& o, BlocksPerSm&& blocks_per_sm) {
+  validate(s, facts.limits, k.name);
+  plan p;
+  p.how = choose_form(k, s, o);
+  const unsigned fit = blocks_per_sm(p.how);
+  const std::uint64_t tiles = s.tiles();
+  switch (p.how) {
+    case form::persistent: {
+      p.workers_per_sm = std::min(o.workers_per_sm == 0 ? default_workers_per_sm : o.workers_per_sm, fit);
+      p.workers = std::min<std::uint64_t>(std::uint64_t{p.workers_per_sm} * facts.sms, tiles);
+      p.batch = std::max(1U, o.tiles_per_claim);
+      break;
+    }
+    case form::gated:
+      p.chunk = std::min<std::uint64_t>(o.chunk == 0 ? default_chunk : o.chunk, std::uint64_t{1} << 30U);
+      break;
+    case form::sliced:
+      // A native launch carries at most 2^31 - 1 blocks along x.
+      p.slices = std::max<std::uint64_t>({1, o.slices, (tiles + 2147483646U) / 2147483647U});
+      p.slices = std::min(p.slices, tiles);
+      break;
+    default: break;
+  }
+  return p;
+}
+
+}  // namespace detail
+
+CEDE_END_NAMESPACE

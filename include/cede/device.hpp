@@ -1,0 +1,163 @@
+// SPDX-License-Identifier: Apache-2.0
+// The seam between the scheduler and a device: what any device must do, and how a body is described
+// once its type is gone. The CUDA device and the host device implement it; tests may, too.
+#pragma once
+
+#include <cede/body.hpp>
+#include <cede/config.hpp>
+#include <cede/detail/atomics.hpp>
+#include <cede/protocol.hpp>
+#include <cede/shape.hpp>
+
+#include <cstddef>
+#include <cstdint>
+#include <string>
+#include <string_view>
+
+// The handles of CUDA's runtime, as its own headers declare them: callers need no toolkit to name
+// them. On the host device they are opaque handles of that device's.
+extern "C" {
+typedef struct CUstream_st* cudaStream_t;
+typedef struct CUevent_st* cudaEvent_t;
+}
+
+CEDE_BEGIN_NAMESPACE
+
+/// Chooses a CUDA device for a scheduler; -1 = the current one.
+struct cuda_device {
+  int ordinal = -1;
+};
+
+namespace detail {
+
+using gate_words = protocol::gate<atomics>;
+using slot_words = protocol::slot<atomics>;
+using chain_words = protocol::chain<atomics>;
+using publication_words = protocol::publication<atomics>;
+using activity_words = protocol::activity<atomics>;
+
+/// The device code of one body, where nvcc compiled it: addresses of `__global__` functions, and how
+/// to resolve them in the module they came with.
+struct cuda_kernels {
+  const void* native = nullptr;      ///< whole launches and slices
+  const void* gated = nullptr;       ///< null if the body forbids it
+  const void* persistent = nullptr;  ///< null if the body forbids it
+  const void* closing = nullptr;     ///< the kernel behind a chunk of gated blocks
+  /// Resolves a function for the current context; returns a `cudaError_t`. Also loads its module.
+  int (*resolve)(const void* symbol, void** function) = nullptr;
+};
+
+/// One body type as one compiler saw it. Lives as long as the program.
+struct kernel_entry {
+  std::string_view name;
+  body_traits traits;
+  std::size_t bytes = 0;
+  std::size_t align = 1;
+  /// Runs the body for one thread of one tile on the host.
+  void (*host_run)(const void* body, block b) = nullptr;
+  /// Null where a host compiler made the entry.
+  const cuda_kernels* cuda = nullptr;
+  kernel_entry* next = nullptr;  ///< list of all entries of this program
+};
+
+/// Where one submission finds its words.
+struct control {
+  slot_words* slot = nullptr;
+  chain_words* chain = nullptr;
+  gate_words* host_gate = nullptr;    ///< in memory both sides see
+  gate_words* device_gate = nullptr;  ///< the device's copy; may be null where it reads the host's
+  publication_words* published = nullptr;
+};
+
+/// One trip of (a part of) a launch to the device.
+struct submission {
+  const kernel_entry* kernel = nullptr;
+  const void* body = nullptr;  ///< copied before `submit` returns
+  shape geometry{};
+  form how = form::whole;
+  std::uint64_t first = 0;  ///< whole, sliced: first tile
+  std::uint64_t count = 0;  ///< whole, sliced: tiles; gated: blocks of this chunk; persistent: workers
+  std::uint64_t limit = 0;  ///< gated: the cursor at which this chunk is used up
+  bool closes = true;       ///< gated: the last chunk of the submission; the closing step follows
+  protocol::terms terms{};
+  control words{};
+};
+
+struct device_facts {
+  std::string name;
+  std::string driver;   ///< empty on the host device
+  std::string runtime;  ///< empty on the host device
+  unsigned sms = 1;
+  unsigned watchers = 0;  ///< extra participants of a submission that forward the gate
+  shape_limits limits{};
+  bool cuda = false;
+};
+
+/// Priority classes of raw streams. They are kept apart so that a stream parked in a wait never
+/// shares a hardware queue with a lane that must end that wait.
+enum class stream_class : std::uint8_t {
+  lane,             ///< best-effort launches
+  cover,            ///< waits that stand for held-back work, markers
+  latency_critical  ///< highest
+};
+
+/// A device. Calls are asynchronous unless said; a raw stream is used by one thread at a time, other
+/// calls are thread-safe. A failing call throws `device_error` (or a class derived from it).
+class device {
+ public:
+  device() = default;
+  device(const device&) = delete;
+  device& operator=(const device&) = delete;
+  virtual ~device() = default;
+
+  [[nodiscard]] virtual const device_facts& facts() const = 0;
+
+  /// Makes this device the calling thread's current one for CUDA; returns what to give `restore`.
+  virtual int enter() = 0;
+  virtual void restore(int previous) noexcept = 0;
+
+  /// Set-up only: may wait for the device.
+  virtual cudaStream_t make_stream(stream_class c) = 0;
+  virtual void destroy_stream(cudaStream_t s) noexcept = 0;
+  /// Zeroed words, alive as long as the device. `shared_with_host`: memory both sides see and may
+  /// store to. Set-up only: may wait for the device.
+  virtual void* words(std::size_t bytes, bool shared_with_host) = 0;
+  /// Address by which the device reaches words shared with the host (the same where it is unified).
+  virtual void* device_address(void* shared_words) = 0;
+  /// Loads a body's code and raises its limits, so that its first launch needs nothing from the
+  /// device. Set-up only: may wait for the device.
+  virtual void prepare(const kernel_entry& k) = 0;
+  [[nodiscard]] virtual bool prepared(const kernel_entry& k) const = 0;
+
+  /// Most resident blocks per SM of this body, shape and form; 0 = does not fit, with `why`.
+  virtual unsigned blocks_per_sm(const kernel_entry& k, const shape& s, form how,
+                                 std::string* why) = 0;
+
+  /// Queues a submission: whole and slices run as native blocks; gated and persistent by protocol.
+  virtual void submit(cudaStream_t s, const submission& what) = 0;
+
+  virtual void copy(cudaStream_t s, void* to, const void* from, std::size_t bytes) = 0;
+  virtual void fill(cudaStream_t s, void* to, unsigned char byte, std::size_t bytes) = 0;
+  /// Stores `value` to a shared word once all work before it on `s` is done, visible to the host.
+  virtual void write_value(cudaStream_t s, std::uint64_t* shared_word, std::uint64_t value) = 0;
+  /// Holds `s` until the shared word is >= `value`.
+  virtual void wait_value(cudaStream_t s, std::uint64_t* shared_word, std::uint64_t value) = 0;
+  virtual void record_event(cudaStream_t s, cudaEvent_t e) = 0;
+  virtual void wait_event(cudaStream_t s, cudaEvent_t e) = 0;
+  /// An event for `record_event`, without timing.
+  virtual cudaEvent_t make_event() = 0;
+  virtual void destroy_event(cudaEvent_t e) noexcept = 0;
+  virtual bool event_done(cudaEvent_t e) = 0;
+  /// True once all work queued on `s` is done. Does not wait.
+  virtual bool query(cudaStream_t s) = 0;
+  /// Waits for all work queued on `s`.
+  virtual void synchronize(cudaStream_t s) = 0;
+  /// Throws `device_error` if the device has failed since; does not wait.
+  virtual void check() = 0;
+  /// Frees memory of `cudaMalloc` (host device: of `malloc`) that nothing uses any more.
+  virtual void release(void* memory) = 0;
+};
+
+}  // namespace detail
+
+CEDE_END_NAMESPACE

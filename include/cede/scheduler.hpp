@@ -1,0 +1,102 @@
+// SPDX-License-Identifier: Apache-2.0
+// The scheduler of one device: makes workloads, tells what happened.
+#pragma once
+
+#include <cede/config.hpp>
+#include <cede/detail/engine_setup.hpp>
+#include <cede/detail/host_machine.hpp>
+#include <cede/detail/registry.hpp>
+#include <cede/device.hpp>
+#include <cede/host_device.hpp>
+#include <cede/workload.hpp>
+
+#include <memory>
+#include <string>
+#include <utility>
+
+extern "C" {
+/// Makes the CUDA device; defined wherever `cede/cuda_device.hpp` is included (every nvcc translation
+/// unit that launches). Weak: a program without one runs on the host device.
+__attribute__((weak)) cede::detail::device* cede_v0_make_cuda_device(int ordinal);
+__attribute__((weak)) int cede_v0_current_cuda_device();
+}
+
+CEDE_BEGIN_NAMESPACE
+
+namespace detail {
+
+/// What scheduler handles share; the last one ends the engine.
+struct scheduler_core {
+  explicit scheduler_core(std::shared_ptr<engine> e) : inside(std::move(e)) {}
+  scheduler_core(const scheduler_core&) = delete;
+  scheduler_core& operator=(const scheduler_core&) = delete;
+  ~scheduler_core() { inside->shutdown(); }
+  std::shared_ptr<engine> inside;
+};
+
+inline std::shared_ptr<scheduler_core> cuda_scheduler(int ordinal, scheduler_options o) {
+  if (cede_v0_make_cuda_device == nullptr) {
+    throw not_supported("scheduler: this program has no CUDA part, so it cannot use a GPU; compile one "
+                        "file that launches with nvcc, include <cede/cuda_device.hpp> and link the CUDA "
+                        "runtime, or pass cede::host_device{}");
+  }
+  auto& registry = cede_process::the_registry;
+  if (registry.layout != 1 || registry.version / 100 != CEDE_VERSION / 100) {
+    throw not_supported("scheduler: another library in this process uses cede " +
+                        std::to_string(registry.version / 10000) + "." +
+                        std::to_string(registry.version / 100 % 100) +
+                        ", which cannot share a scheduler with this one (" + std::to_string(CEDE_VERSION / 10000) +
+                        "." + std::to_string(CEDE_VERSION / 100 % 100) + "); build both against one version");
+  }
+  const int device = ordinal >= 0 ? ordinal : cede_v0_current_cuda_device();
+  const std::scoped_lock lock(registry.mutex);
+  auto& known = registry.schedulers[device];
+  if (auto shared = std::static_pointer_cast<scheduler_core>(known.lock())) return shared;
+  auto made = std::make_shared<scheduler_core>(
+      std::make_shared<engine>(std::shared_ptr<detail::device>(cede_v0_make_cuda_device(device)), std::move(o)));
+  known = made;
+  return made;
+}
+
+}  // namespace detail
+
+/// Shares one device among workloads. The first scheduler made for a CUDA device decides its options;
+/// later ones for the same device, from any library of the process, are the same scheduler.
+///
+/// A handle: cheap to copy, all copies are the same scheduler. When the last one goes, open requests
+/// are closed with a message, queued work is finished (that of suspended workloads is cancelled with a
+/// message) and the threads end; so its destructor waits for queued work. Thread-safe.
+class scheduler {
+ public:
+  /// The current CUDA device. Throws `not_supported` where there is none. Waits for the device.
+  explicit scheduler(scheduler_options o = {}) : scheduler(cuda_device{}, std::move(o)) {}
+  /// A CUDA device by number.
+  explicit scheduler(cuda_device d, scheduler_options o = {})
+      : core_(detail::cuda_scheduler(d.ordinal, std::move(o))) {}
+  /// A device made of CPU threads, of its own.
+  explicit scheduler(const host_device& d, scheduler_options o = {})
+      : scheduler(detail::make_host_device(d), std::move(o)) {}
+  /// Any device; for tests and for devices of one's own.
+  explicit scheduler(std::shared_ptr<detail::device> d, scheduler_options o = {})
+      : core_(std::make_shared<detail::scheduler_core>(
+            std::make_shared<detail::engine>(std::move(d), std::move(o)))) {}
+
+  /// A new workload. Set-up: may wait for the device.
+  [[nodiscard]] cede::workload workload(workload_options o) {
+    return {core_->inside, core_->inside->add_workload(std::move(o))};
+  }
+  /// Counters and distributions since the start. Does not wait.
+  [[nodiscard]] scheduler_stats stats() const { return core_->inside->snapshot(); }
+  /// In words: what happened, what is pending and why. Does not wait.
+  [[nodiscard]] std::string explain() const { return core_->inside->explain(); }
+  /// Writes the timeline kept since the start as JSON for ui.perfetto.dev. Throws `contract_error`
+  /// unless `scheduler_options::timeline` is set, `error` if the file cannot be written.
+  void write_timeline(const std::string& path) const { core_->inside->write_timeline(path); }
+  /// Name of the device.
+  [[nodiscard]] std::string device() const { return core_->inside->machine().facts().name; }
+
+ private:
+  std::shared_ptr<detail::scheduler_core> core_;
+};
+
+CEDE_END_NAMESPACE

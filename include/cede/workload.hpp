@@ -1,0 +1,110 @@
+// SPDX-License-Identifier: Apache-2.0
+// A set of streams with one priority, suspended and resumed as one; and its requests.
+#pragma once
+
+#include <cede/config.hpp>
+#include <cede/detail/engine_setup.hpp>
+#include <cede/stream.hpp>
+
+#include <chrono>
+#include <memory>
+#include <string>
+#include <utility>
+#include <vector>
+
+CEDE_BEGIN_NAMESPACE
+
+/// What is known of a request. Both are optional.
+struct request_options {
+  /// When the request came in; response time counts from here. Default: when it is opened.
+  std::chrono::steady_clock::time_point arrived{};
+};
+
+/// Several launches of a latency-critical workload answered as one: from here until `close` (or the
+/// end of the object) gated work stays out. Move-only. Closing does not wait for the launches.
+/// A request may be closed on another thread than it was opened on.
+class request {
+ public:
+  request(request&&) noexcept = default;
+  request& operator=(request&& other) noexcept {
+    if (this != &other) {
+      end();
+      engine_ = std::move(other.engine_);
+      core_ = std::move(other.core_);
+    }
+    return *this;
+  }
+  ~request() { end(); }
+
+  /// Ends the request: gated work returns once all its launches are done. Throws what the device
+  /// failed with. Calling it again does nothing. Does not wait.
+  void close() {
+    if (core_) engine_->close_request(std::exchange(core_, nullptr));
+  }
+
+ private:
+  friend class workload;
+  request(std::shared_ptr<detail::engine> e, std::shared_ptr<detail::request_core> c)
+      : engine_(std::move(e)), core_(std::move(c)) {}
+  void end() noexcept {
+    try {
+      close();
+    } catch (const std::exception&) {  // NOLINT(bugprone-empty-catch): the next call reports it
+    }
+  }
+  std::shared_ptr<detail::engine> engine_;
+  std::shared_ptr<detail::request_core> core_;
+};
+
+/// A set of streams with one priority. A handle: cheap to copy. Thread-safe.
+class workload {
+ public:
+  /// A new stream of this workload. Set-up: may wait for the device the first times; lanes are reused.
+  [[nodiscard]] cede::stream stream() { return cede::stream(engine_->add_stream(core_, nullptr)); }
+
+  /// A stream in front of one the program already has. Latency-critical: launches go to it directly.
+  /// Gated: what is put on it directly and what goes through the returned stream keep their order.
+  /// It must outlive the work; the legacy default stream is refused with `contract_error`.
+  [[nodiscard]] cede::stream adopt(cudaStream_t existing) {
+    detail::refuse_default_stream(existing, "workload '" + core_->options.name + "': adopt()");
+    return cede::stream(engine_->add_stream(core_, existing));
+  }
+
+  /// Opens a request; see class `request`. Only on a latency-critical workload. Does not wait.
+  [[nodiscard]] cede::request request(request_options o = {}) {
+    return {engine_, engine_->open_request(core_, o.arrived)};
+  }
+
+  /// Keeps all streams of this gated workload off the device until `resume`; running launches give
+  /// way. Throws `contract_error` on a latency-critical one. Does not wait.
+  void suspend() {
+    must_be_gated("suspend");
+    engine_->suspend(core_);
+  }
+  /// Ends a suspension. Does not wait.
+  void resume() {
+    must_be_gated("resume");
+    engine_->resume(core_);
+  }
+  /// Waits until everything queued on its streams so far is done. Throws what the device failed with.
+  void synchronize() {
+    for (const auto& p : engine_->newest(core_)) {
+      engine_->wait_for(p, detail::clock::time_point::max());
+    }
+  }
+  [[nodiscard]] const std::string& name() const { return core_->options.name; }
+
+ private:
+  friend class scheduler;
+  workload(std::shared_ptr<detail::engine> e, detail::workload_core* c) : engine_(std::move(e)), core_(c) {}
+  void must_be_gated(const char* call) const {
+    if (core_->inline_path) {
+      throw contract_error("workload '" + core_->options.name + "': " + call +
+                           "() of a latency-critical workload, which is never held back; stop launching instead");
+    }
+  }
+  std::shared_ptr<detail::engine> engine_;
+  detail::workload_core* core_;
+};
+
+CEDE_END_NAMESPACE
