@@ -43,7 +43,8 @@ install_packages() {
   if [ "$(id -u)" != 0 ]; then command -v sudo >/dev/null || return 1; fi
   say "Installing packages: $*"
   {
-    ${apt_updated:-false} || as_root apt-get -o DPkg::Lock::Timeout=300 update
+    ${apt_updated:-false} ||
+      as_root apt-get -o DPkg::Lock::Timeout=300 -o Acquire::http::Timeout=20 update
     apt_updated=true
     as_root env DEBIAN_FRONTEND=noninteractive \
       apt-get -o DPkg::Lock::Timeout=300 install -y --no-install-recommends "$@"
