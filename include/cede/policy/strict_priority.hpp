@@ -57,7 +57,7 @@ class strict_priority final : public scheduling_policy {
     out.actions.reserve(2 * v.workloads.size());  // each is raised at most once, one submits
     keep_accounts(v);
     if (v.active) {
-      for (std::size_t i = 0; i < v.workloads.size(); ++i) raise(v, i, out);
+      for (std::size_t i = 0; i < v.workloads.size(); ++i) raise(i, out);
     } else {
       admit(v, out);
     }
@@ -122,8 +122,8 @@ class strict_priority final : public scheduling_policy {
     return !w.suspended && (w.in_flight || (v.active ? w.ready : eligible(v, w)));
   }
 
-  void raise(const view& v, std::size_t i, verdict& out) {
-    if (!running(v.workloads[i])) return;
+  void raise(std::size_t i, verdict& out) {
+    if (!accounts_[i].running) return;
     out.actions.push_back({verb::raise, i});
     accounts_[i].running = false;
   }
@@ -158,9 +158,7 @@ class strict_priority final : public scheduling_policy {
       a.used = w.used;
       a.running = running(w);
     }
-    for (std::size_t i = 0; i < n; ++i) {
-      if (accounts_[i].wanted && wants(v, v.workloads[i])) advance_clock(v, v.workloads[i].level);
-    }
+    for (level_clock& c : clocks_) advance(c, v);
     for (std::size_t i = 0; i < n; ++i) {
       const workload_view& w = v.workloads[i];
       account& a = accounts_[i];
@@ -177,16 +175,15 @@ class strict_priority final : public scheduling_policy {
     }
   }
 
-  void advance_clock(const view& v, priority level) {
+  // Over those who were present until now, so that who leaves now still counts.
+  void advance(level_clock& clock, const view& v) const {
     double least = std::numeric_limits<double>::infinity();
     for (std::size_t i = 0; i < v.workloads.size(); ++i) {
-      const workload_view& w = v.workloads[i];
-      if (w.level == level && accounts_[i].wanted && wants(v, w)) {
+      if (v.workloads[i].level == clock.level && accounts_[i].wanted) {
         least = std::min(least, accounts_[i].virtual_time);
       }
     }
-    double& clock = clock_of(level);
-    clock = std::max(clock, least);
+    if (least < std::numeric_limits<double>::infinity()) clock.time = std::max(clock.time, least);
   }
 
   void admit(const view& v, verdict& out) {
@@ -201,7 +198,7 @@ class strict_priority final : public scheduling_policy {
     }
     for (std::size_t i = 0; i < n; ++i) {
       const workload_view& w = v.workloads[i];
-      if (w.suspended || w.level < top) raise(v, i, out);
+      if (w.suspended || w.level < top) raise(i, out);
       const bool waits = w.ready && !w.suspended && (!any || w.level >= top);
       const nanoseconds out_for = waits ? held_off_for(v, w) : nanoseconds{0};
       if (out_for > nanoseconds{0}) out.again = std::min(out.again, after(v.now, out_for));
@@ -211,7 +208,7 @@ class strict_priority final : public scheduling_policy {
     const std::size_t chosen = choose(v, top, out);
     if (chosen == nobody) return;
     for (std::size_t i = 0; i < n; ++i) {
-      if (i != chosen && v.workloads[i].level == top) raise(v, i, out);
+      if (i != chosen && v.workloads[i].level == top) raise(i, out);
     }
     if (eligible(v, v.workloads[chosen])) {
       out.actions.push_back({verb::submit, chosen});
