@@ -11,9 +11,11 @@
 #include <cede/policy/policy.hpp>
 #include <cede/policy/strict_priority.hpp>
 #include <cede/policy/ungated.hpp>
+
 #include <cede/preempt.hpp>
 #include <cede/scheduler.hpp>
 #include <cede/shape.hpp>
+
 #include <cede/slice.hpp>
 #include <cede/stats.hpp>
 #include <cede/stream.hpp>

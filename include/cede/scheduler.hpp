@@ -3,6 +3,7 @@
 #pragma once
 
 #include <cede/config.hpp>
+#include <cede/detail/cuda_hook.hpp>
 #include <cede/detail/engine_setup.hpp>
 #include <cede/detail/host_machine.hpp>
 #include <cede/detail/registry.hpp>
@@ -13,13 +14,6 @@
 #include <memory>
 #include <string>
 #include <utility>
-
-extern "C" {
-/// Makes the CUDA device; defined wherever `cede/cuda_device.hpp` is included (every nvcc translation
-/// unit that launches). Weak: a program without one runs on the host device.
-__attribute__((weak)) cede::detail::device* cede_v0_make_cuda_device(int ordinal);
-__attribute__((weak)) int cede_v0_current_cuda_device();
-}
 
 CEDE_BEGIN_NAMESPACE
 
@@ -35,11 +29,6 @@ struct scheduler_core {
 };
 
 inline std::shared_ptr<scheduler_core> cuda_scheduler(int ordinal, scheduler_options o) {
-  if (cede_v0_make_cuda_device == nullptr) {
-    throw not_supported("scheduler: this program has no CUDA part, so it cannot use a GPU; compile one "
-                        "file that launches with nvcc, include <cede/cuda_device.hpp> and link the CUDA "
-                        "runtime, or pass cede::host_device{}");
-  }
   auto& registry = cede_process::the_registry;
   if (registry.layout != 1 || registry.version / 100 != CEDE_VERSION / 100) {
     throw not_supported("scheduler: another library in this process uses cede " +
@@ -48,12 +37,12 @@ inline std::shared_ptr<scheduler_core> cuda_scheduler(int ordinal, scheduler_opt
                         ", which cannot share a scheduler with this one (" + std::to_string(CEDE_VERSION / 10000) +
                         "." + std::to_string(CEDE_VERSION / 100 % 100) + "); build both against one version");
   }
-  const int device = ordinal >= 0 ? ordinal : cede_v0_current_cuda_device();
+  const int device = ordinal >= 0 ? ordinal : current_cuda_device_or_throw();
   const std::scoped_lock lock(registry.mutex);
   auto& known = registry.schedulers[device];
   if (auto shared = std::static_pointer_cast<scheduler_core>(known.lock())) return shared;
   auto made = std::make_shared<scheduler_core>(
-      std::make_shared<engine>(std::shared_ptr<detail::device>(cede_v0_make_cuda_device(device)), std::move(o)));
+      std::make_shared<engine>(make_cuda_device(device), std::move(o)));
   known = made;
   return made;
 }

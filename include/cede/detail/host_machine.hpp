@@ -93,7 +93,7 @@ class host_machine final : public device {
   void prepare(const kernel_entry& k) override {
     health_.check();
     injector_.refuse("prepare");
-    runnable(k);
+    // A body without host code is refused where it is used: a program may hold some beside.
     const std::lock_guard lock(mutex_);
     prepared_.insert(&k);
   }
@@ -207,7 +207,8 @@ class host_machine final : public device {
   };
   using owned_memory = std::unique_ptr<void, free_memory>;
 
-  // How often a word is looked at that nobody says anything about: at first often, then less.
+  // How often a word is looked at that only the host stores to: at first often, then less. What
+  // the device itself stores is looked at when it does.
   static constexpr std::chrono::microseconds shortest_look{20};
   static constexpr std::chrono::microseconds longest_look{250};
 
@@ -367,7 +368,6 @@ class host_machine final : public device {
   void run_waits() {
     std::unique_lock lock(mutex_);
     auto look = shortest_look;
-    std::uint64_t seen = 0;
     while (!stopping_.load()) {
       watched_word_ = streams_.waits_for_word();
       watched_time_ = streams_.next_time();
@@ -375,16 +375,18 @@ class host_machine final : public device {
         auto until = clock::now() + look;
         if (watched_time_ && *watched_time_ < until) until = *watched_time_;
         waits_.wait_until(lock, until);
-      } else if (watched_time_) {
-        waits_.wait_until(lock, *watched_time_);
       } else {
-        waits_.wait(lock);
+        look = shortest_look;
+        if (watched_time_) {
+          waits_.wait_until(lock, *watched_time_);
+        } else {
+          waits_.wait(lock);
+        }
       }
       if (stopping_.load()) break;
+      const std::uint64_t done = streams_.operations_done();
       streams_.carry_on_parked();
-      look = std::exchange(seen, streams_.operations_done()) != seen
-                 ? shortest_look
-                 : std::min(look * 2, longest_look);
+      look = done != streams_.operations_done() ? shortest_look : std::min(look * 2, longest_look);
       announce();
     }
   }

@@ -84,7 +84,11 @@ plan make_plan(const device_facts& facts, const kernel_entry& k, const shape& s,
   switch (p.how) {
     case form::persistent: {
       p.workers_per_sm = std::min(o.workers_per_sm == 0 ? default_workers_per_sm : o.workers_per_sm, fit);
-      p.workers = std::min<std::uint64_t>(std::uint64_t{p.workers_per_sm} * facts.sms, tiles);
+      // The watcher takes a worker's place for as long as tiles are left; where no place is free, one
+      // worker less starts, instead of one that waits for the watcher to end.
+      p.workers = std::uint64_t{p.workers_per_sm} * facts.sms;
+      if (p.workers_per_sm == fit) p.workers = std::max<std::uint64_t>(p.workers, facts.watchers + 1) - facts.watchers;
+      p.workers = std::min(p.workers, tiles);
       p.batch = std::max(1U, o.tiles_per_claim);
       break;
     }

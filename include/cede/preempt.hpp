@@ -1,0 +1,265 @@
+// SPDX-License-Identifier: Apache-2.0
+// A launch that can be told to leave and goes on later where it stopped.
+#pragma once
+
+#include <cede/body.hpp>
+#include <cede/config.hpp>
+#include <cede/detail/adapter.hpp>
+#include <cede/detail/plan.hpp>
+#include <cede/detail/registration.hpp>
+#include <cede/shape.hpp>
+
+#include <chrono>
+#include <cstdint>
+#include <cstdio>
+#include <string>
+#include <thread>
+#include <utility>
+
+#if CEDE_NVCC
+#include <cede/cuda_device.hpp>
+#endif
+
+CEDE_BEGIN_NAMESPACE
+
+/// A body and a shape as one preemptible launch, without a scheduler.
+///
+///     cede::preemptible job{shape, body};
+///     job.launch(stream);  job.yield();  job.wait();
+///     if (!job.finished()) job.launch(stream);
+///
+/// Every tile runs exactly once, however often the launch yields. `Form` fixes the form at compile
+/// time, `launch_options::form` at run time; by default the body's traits decide.
+///
+/// Move-only. `yield` may be called from any thread at any time, the rest from one thread at a time.
+/// Work put on the stream behind the launch runs when the launch has left, finished or not: call
+/// `wait` and look at `finished` first. The destructor waits for the launch to end.
+template <class Body, form Form = form::automatic, detail::compiler By = detail::this_compiler>
+class preemptible {
+ public:
+  /// Throws `invalid_argument` if the shape does not fit the device, `not_supported` if the body
+  /// forbids the form. Set-up: may wait for the device.
+  preemptible(const shape& s, Body body, launch_options options = {}, adapter_device on = adapter_device())
+      : shape_(s), body_(std::move(body)), device_(std::move(on)) {
+    check();
+    detail::device& d = device_.machine();
+    if constexpr (Form != form::automatic) options.form = Form;
+    d.prepare(entry());
+    plan_ = detail::make_plan(d.facts(), entry(), shape_, options, [&](form how) {
+      std::string why;
+      const unsigned fit = d.blocks_per_sm(entry(), shape_, how, &why);
+      if (fit == 0) throw invalid_argument("launch of " + std::string(entry().name) + ": " + why);
+      return fit;
+    });
+    if (plan_.how != form::gated && plan_.how != form::persistent) {
+      throw not_supported("launch of " + std::string(entry().name) +
+                          ": a preemptible launch is gated or persistent; use cede::sliceable for whole launches "
+                          "and slices");
+    }
+    tiles_ = shape_.tiles();
+    words_ = device_.take_words();
+    owned_ = true;
+    cursor_ = tiles_;  // nothing launched yet: the first launch starts anew
+  }
+  preemptible(preemptible&& other) noexcept
+      : shape_(other.shape_),
+        body_(other.body_),
+        device_(other.device_),
+        plan_(other.plan_),
+        words_(other.words_),
+        tiles_(other.tiles_),
+        cursor_(other.cursor_),
+        running_(std::exchange(other.running_, false)),
+        owned_(std::exchange(other.owned_, false)) {}
+  preemptible& operator=(preemptible&&) = delete;
+  preemptible(const preemptible&) = delete;
+  preemptible& operator=(const preemptible&) = delete;
+  ~preemptible() {
+    if (!owned_) return;
+    try {
+      wait();
+      if (cursor_ < tiles_) settle();
+    } catch (const std::exception& e) {
+      std::fprintf(stderr, "cede: a preemptible launch of %s ended with: %s\n", std::string(entry().name).c_str(),
+                   e.what());
+      return;  // its words are not reused
+    }
+    device_.return_words(words_);
+  }
+
+  /// Queues the launch on a stream: anew if it is finished, else from where it stopped. Throws
+  /// `contract_error` while it is running. Does not wait.
+  void launch(cudaStream_t stream) {
+    must_own("launch");
+    if (running()) {
+      throw contract_error("launch of " + std::string(entry().name) +
+                           ": it is still running; wait() for it, after yield() if it is to leave early");
+    }
+    if (cursor_ >= tiles_) {
+      ++words_.ordinal;
+      cursor_ = 0;
+    }
+    detail::submission what;
+    what.kernel = &entry();
+    what.body = &body_;
+    what.geometry = shape_;
+    what.how = plan_.how;
+    what.terms = {.ordinal = words_.ordinal,
+                  .tiles = tiles_,
+                  .id = ++words_.id,
+                  .epoch = protocol::sample<detail::atomics>(*words_.host_gate),
+                  .participants = 1,
+                  .batch = plan_.batch};
+    what.words = {.slot = words_.slot,
+                  .chain = words_.chain,
+                  .host_gate = words_.host_gate,
+                  .device_gate = words_.device_gate,
+                  .published = words_.published};
+    detail::device& d = device_.machine();
+    running_ = true;
+    if (plan_.how == form::persistent) {
+      const std::uint64_t rest = tiles_ - cursor_;
+      what.count = std::min(plan_.workers, (rest - 1) / plan_.batch + 1);
+      what.terms.participants = static_cast<std::uint32_t>(what.count) + d.facts().watchers;
+      d.submit(stream, what);
+      return;
+    }
+    for (std::uint64_t at = cursor_; at < tiles_;) {
+      // A raise in the middle of a huge grid needs no more blocks to fall through.
+      what.count = std::min(plan_.chunk, tiles_ - at);
+      at += what.count;
+      what.limit = at;
+      what.closes = at == tiles_ || (at - cursor_) / plan_.chunk >= max_chunks;
+      d.submit(stream, what);
+      if (what.closes) break;
+    }
+  }
+  /// The same on a stream of its own.
+  void launch() {
+    must_own("launch");
+    launch(words_.lane);
+  }
+
+  /// Tells the launch in progress to leave after the tiles it has claimed. From any thread; needs no
+  /// lock and no driver. Does nothing to launches made later. Does not wait.
+  void yield() {
+    must_own("yield");
+    protocol::raise<detail::atomics>(*words_.host_gate);
+  }
+
+  /// Waits until the launch has finished or left. Throws what the device failed with.
+  void wait() { static_cast<void>(wait_until(std::chrono::steady_clock::time_point::max())); }
+  /// The same for at most `limit`; false if that passed first.
+  [[nodiscard]] bool wait_for(std::chrono::nanoseconds limit) {
+    return wait_until(std::chrono::steady_clock::now() + limit);
+  }
+
+  /// True if the last launch ran to its last tile. Does not wait.
+  [[nodiscard]] bool finished() { return !running() && words_.ordinal != 0 && cursor_ >= tiles_; }
+  /// Tiles executed so far of the launch that is not finished; exact once `wait` has returned.
+  [[nodiscard]] std::uint64_t cursor() {
+    static_cast<void>(running());
+    return cursor_;
+  }
+  /// Longest tile seen by the last launch, in ns; 0 where it was not measured. Exact after `wait`.
+  [[nodiscard]] std::chrono::nanoseconds longest_tile() const { return longest_; }
+
+  /// Makes the next launch start at a tile: one that is known to have executed all before it, such as
+  /// one restored from a checkpoint. Throws `contract_error` while running, `invalid_argument` past
+  /// the end. Waits for the device.
+  void seek(std::uint64_t tile) {
+    must_own("seek");
+    if (running()) throw contract_error("seek() while the launch is running; wait() for it first");
+    if (tile >= tiles_) {
+      throw invalid_argument("seek() to tile " + std::to_string(tile) + " of " + std::to_string(tiles_));
+    }
+    if (cursor_ >= tiles_) ++words_.ordinal;
+    cursor_ = tile;
+    set_slot_cursor(tile);
+  }
+
+  [[nodiscard]] form how() const { return plan_.how; }
+  [[nodiscard]] std::uint64_t workers() const { return plan_.workers; }
+  [[nodiscard]] const cede::shape& shape() const { return shape_; }
+
+ private:
+  static constexpr std::uint64_t max_chunks = 4096;
+
+  static constexpr void check() {
+    if constexpr (Form == form::persistent) {
+      detail::check_persistent<Body>();
+    } else {
+      detail::check_preemptible<Body>();
+    }
+    static_assert(Form != form::whole && Form != form::sliced,
+                  "cede: preemptible has two forms, gated and persistent; use cede::sliceable for whole launches and "
+                  "slices");
+  }
+  static const detail::kernel_entry& entry() { return detail::entry_of<Body, By, !detail::trait_whole<Body>()>(); }
+
+  void must_own(const char* call) const {
+    if (!owned_) {
+      throw contract_error(std::string(call) + "() on a preemptible launch of " + std::string(entry().name) +
+                           " that was moved from; use the object it was moved to");
+    }
+  }
+  bool running() {
+    if (!running_) return false;
+    const auto end = protocol::read<detail::atomics>(*words_.published, words_.id);
+    if (!end.published) return true;
+    cursor_ = end.cursor;
+    longest_ = std::chrono::nanoseconds(end.longest);
+    running_ = false;
+    return false;
+  }
+  bool wait_until(std::chrono::steady_clock::time_point deadline) {
+    auto checked = std::chrono::steady_clock::now();
+    for (unsigned turn = 0; running(); ++turn) {
+      if ((turn & 255U) != 255U) continue;
+      const auto now = std::chrono::steady_clock::now();
+      if (now >= deadline) return false;
+      // Not on a mapped word alone: a device that died will never write it.
+      if (now - checked > std::chrono::milliseconds(20)) {
+        checked = now;
+        device_.machine().check();
+      }
+      if (turn > 20000) std::this_thread::sleep_for(std::chrono::microseconds(20));
+    }
+    return true;
+  }
+  /// Leaves the words as a finished launch would, for their next owner.
+  void settle() {
+    set_slot_cursor(0);
+    ++words_.ordinal;
+    detail::device& d = device_.machine();
+    *words_.scratch = words_.ordinal - 1;
+    d.copy(words_.lane, &words_.chain->last, words_.scratch, sizeof *words_.scratch);
+    d.synchronize(words_.lane);
+  }
+  void set_slot_cursor(std::uint64_t tile) {
+    detail::device& d = device_.machine();
+    *words_.scratch = tile;
+    d.copy(words_.lane, &words_.slot->cursor, words_.scratch, sizeof *words_.scratch);
+    d.synchronize(words_.lane);
+  }
+
+  cede::shape shape_;
+  Body body_;
+  adapter_device device_;
+  detail::plan plan_{};
+  detail::adapter_words words_{};
+  std::uint64_t tiles_ = 0;
+  std::uint64_t cursor_ = 0;
+  std::chrono::nanoseconds longest_{0};
+  bool running_ = false;
+  bool owned_ = false;
+};
+
+template <class Body>
+preemptible(const shape&, Body) -> preemptible<Body>;
+template <class Body>
+preemptible(const shape&, Body, launch_options) -> preemptible<Body>;
+template <class Body>
+preemptible(const shape&, Body, launch_options, adapter_device) -> preemptible<Body>;
+
+CEDE_END_NAMESPACE
