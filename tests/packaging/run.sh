@@ -79,12 +79,13 @@ version=$("$meson" introspect --projectinfo "$root/meson.build" |
   python3 -c 'import json, sys; print(json.load(sys.stdin)["version"])')
 check "Meson subproject" subproject
 check "installation" install_it
-check "pkg-config" through_pkg_config
-if command -v cmake >/dev/null; then
-  check "CMake" through_cmake
-else
-  skipped=$((skipped + 1))
-  echo "packaging: CMake skipped: it is not installed"
-fi
+for tool in pkg-config cmake; do
+  if command -v $tool >/dev/null; then
+    check "$tool" "through_${tool/-/_}"
+  else
+    skipped=$((skipped + 1))
+    echo "packaging: $tool skipped: it is not installed"
+  fi
+done
 echo "$passed passed, $failed failed, $skipped skipped"
 [ "$failed" = 0 ]

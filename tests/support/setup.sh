@@ -131,7 +131,6 @@ find_tools() {
   command -v python3 >/dev/null || missing+=(python3 python3-venv)
   command -v ninja >/dev/null || missing+=(ninja-build)
   find_compiler || missing+=(g++)
-  command -v pkg-config >/dev/null || missing+=(pkg-config)
   [ ${#missing[@]} = 0 ] || need "${missing[@]}"
   if ! find_compiler; then
     need g++-12
