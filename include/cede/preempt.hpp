@@ -229,10 +229,9 @@ class preemptible {
   }
   /// Leaves the words as a finished launch would, for their next owner.
   void settle() {
-    set_slot_cursor(0);
-    ++words_.ordinal;
     detail::device& d = device_.machine();
-    *words_.scratch = words_.ordinal - 1;
+    d.fill(words_.lane, words_.slot, 0, sizeof *words_.slot);
+    *words_.scratch = words_.ordinal;
     d.copy(words_.lane, &words_.chain->last, words_.scratch, sizeof *words_.scratch);
     d.synchronize(words_.lane);
   }

@@ -177,43 +177,49 @@ __device__ __forceinline__ void run_persistent(const B& body, const worker_args&
   }
 }
 
+// Hidden by the namespace: two shared libraries may each hold the same kernel template, and an attribute
+// on the template itself is refused for bodies without linkage.
+namespace CEDE_HIDDEN kernels {
+
 // Two sets of entry points: with the body's launch bounds, and without where it declares none.
 template <class B>
-CEDE_HIDDEN __global__ void native_kernel(const __grid_constant__ B body, const __grid_constant__ native_args a) {
+__global__ void native_kernel(const __grid_constant__ B body, const __grid_constant__ native_args a) {
   run_native(body, a);
 }
 template <class B>
-CEDE_HIDDEN __global__ void gated_kernel(const __grid_constant__ B body, const __grid_constant__ worker_args a) {
+__global__ void gated_kernel(const __grid_constant__ B body, const __grid_constant__ worker_args a) {
   run_gated(body, a);
 }
 template <class B>
-CEDE_HIDDEN __global__ void persistent_kernel(const __grid_constant__ B body, const __grid_constant__ worker_args a) {
+__global__ void persistent_kernel(const __grid_constant__ B body, const __grid_constant__ worker_args a) {
   run_persistent(body, a);
 }
 template <class B, unsigned Threads, unsigned Blocks>
-CEDE_HIDDEN __global__ void __launch_bounds__(Threads, Blocks)
+__global__ void __launch_bounds__(Threads, Blocks)
     bounded_native_kernel(const __grid_constant__ B body, const __grid_constant__ native_args a) {
   run_native(body, a);
 }
 template <class B, unsigned Threads, unsigned Blocks>
-CEDE_HIDDEN __global__ void __launch_bounds__(Threads, Blocks)
+__global__ void __launch_bounds__(Threads, Blocks)
     bounded_gated_kernel(const __grid_constant__ B body, const __grid_constant__ worker_args a) {
   run_gated(body, a);
 }
 template <class B, unsigned Threads, unsigned Blocks>
-CEDE_HIDDEN __global__ void __launch_bounds__(Threads, Blocks)
+__global__ void __launch_bounds__(Threads, Blocks)
     bounded_persistent_kernel(const __grid_constant__ B body, const __grid_constant__ worker_args a) {
   run_persistent(body, a);
 }
 
 /// Behind the chunks of a gated submission: reads how far they came and publishes it.
 template <class Tag>
-CEDE_HIDDEN __global__ void closing_kernel(const __grid_constant__ worker_args a) {
+__global__ void closing_kernel(const __grid_constant__ worker_args a) {
   if (protocol::enter<atomics>(*a.words.chain, a.terms)) {
     protocol::close<atomics>(*a.words.slot, *a.words.chain, *a.words.published, a.terms);
   }
 }
 struct closing_tag {};
+
+}  // namespace kernels
 
 CEDE_HIDDEN inline int resolve_symbol(const void* symbol, void** function) {
   return static_cast<int>(cudaGetFuncBySymbol(reinterpret_cast<cudaFunction_t*>(function), symbol));
@@ -227,21 +233,21 @@ struct device_code<B, compiler::nvcc, Preemptible> {
     cuda_kernels k;
     k.resolve = &resolve_symbol;
     if constexpr (threads == 0) {
-      k.native = reinterpret_cast<const void*>(&native_kernel<B>);
-      if constexpr (Preemptible) k.gated = reinterpret_cast<const void*>(&gated_kernel<B>);
+      k.native = reinterpret_cast<const void*>(&kernels::native_kernel<B>);
+      if constexpr (Preemptible) k.gated = reinterpret_cast<const void*>(&kernels::gated_kernel<B>);
       if constexpr (Preemptible && !trait_native<B>()) {
-        k.persistent = reinterpret_cast<const void*>(&persistent_kernel<B>);
+        k.persistent = reinterpret_cast<const void*>(&kernels::persistent_kernel<B>);
       }
     } else {
-      k.native = reinterpret_cast<const void*>(&bounded_native_kernel<B, threads, blocks>);
+      k.native = reinterpret_cast<const void*>(&kernels::bounded_native_kernel<B, threads, blocks>);
       if constexpr (Preemptible) {
-        k.gated = reinterpret_cast<const void*>(&bounded_gated_kernel<B, threads, blocks>);
+        k.gated = reinterpret_cast<const void*>(&kernels::bounded_gated_kernel<B, threads, blocks>);
       }
       if constexpr (Preemptible && !trait_native<B>()) {
-        k.persistent = reinterpret_cast<const void*>(&bounded_persistent_kernel<B, threads, blocks>);
+        k.persistent = reinterpret_cast<const void*>(&kernels::bounded_persistent_kernel<B, threads, blocks>);
       }
     }
-    if constexpr (Preemptible) k.closing = reinterpret_cast<const void*>(&closing_kernel<closing_tag>);
+    if constexpr (Preemptible) k.closing = reinterpret_cast<const void*>(&kernels::closing_kernel<kernels::closing_tag>);
     return k;
   }
   static const cuda_kernels* get() {

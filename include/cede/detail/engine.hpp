@@ -41,7 +41,7 @@ CEDE_BEGIN_NAMESPACE
 /// How a scheduler behaves. Every field has a default.
 struct scheduler_options {
   /// Who runs when; null = `policy::strict_priority`.
-  std::shared_ptr<scheduling_policy> policy;
+  std::shared_ptr<scheduling_policy> policy{};
   /// Keep a timeline for `write_timeline`.
   bool timeline = false;
   /// Events the timeline holds; the oldest go first.

@@ -181,12 +181,11 @@ class host_machine final : public device {
   }
   void synchronize(cudaStream_t s) override {
     std::unique_lock lock(mutex_);
-    health_.check();
     const std::shared_ptr<host_stream> stream = streams_.stream(s, "synchronize");
     const std::uint64_t target = stream->queued;
     ++waiters_;
     // After a failure the tiles that run still use the caller's memory.
-    done_.wait(lock, [&] { return stream->done >= target || (health_.failed() && at_work_ == 0); });
+    done_.wait(lock, [&] { return health_.failed() ? at_work_ == 0 : stream->done >= target; });
     --waiters_;
     health_.check();
   }

@@ -70,10 +70,10 @@ class strict_priority final : public scheduling_policy {
   struct account {
     nanoseconds used{0};      ///< as last told
     nanoseconds estimate{0};  ///< seen running since `used` last changed
-    nanoseconds last_wanted{0};
+    nanoseconds last_present{0};
     double virtual_time = 0;  ///< ns of GPU time divided by weight
     bool known = false;       ///< seen before
-    bool wanted = false;      ///< wanted the machine at the last call
+    bool present = false;     ///< at the last call
     bool running = false;     ///< was in flight, not raised, after the last call
   };
 
@@ -117,9 +117,16 @@ class strict_priority final : public scheduling_policy {
     return w.ready && !w.suspended && held_off_for(v, w) == nanoseconds{0};
   }
 
-  /// Has a claim to the machine. Leaving counts: it is about to come back.
-  static bool wants(const view& v, const workload_view& w) {
-    return !w.suspended && (w.in_flight || (v.active ? w.ready : eligible(v, w)));
+  /// Has a claim to the machine before lower levels. Leaving counts: it is about to come back.
+  static bool claims(const view& v, const workload_view& w) {
+    return !w.suspended && (w.in_flight || eligible(v, w));
+  }
+
+  /// Present, as the accounts see it. A hold-off is absence, for those on their way out as well:
+  /// who waits to be let in must not fall behind who is still leaving.
+  static bool present(const view& v, const workload_view& w) {
+    const bool kept_out = !v.active && held_off_for(v, w) > nanoseconds{0};
+    return !w.suspended && (w.ready || w.in_flight) && (!kept_out || running(w));
   }
 
   void raise(std::size_t i, verdict& out) {
@@ -162,16 +169,16 @@ class strict_priority final : public scheduling_policy {
     for (std::size_t i = 0; i < n; ++i) {
       const workload_view& w = v.workloads[i];
       account& a = accounts_[i];
-      const bool wanted = wants(v, w);
-      if (wanted && !a.wanted) {
-        const bool away = !a.known || since(v.now, a.last_wanted) > quantum_;
+      const bool here = present(v, w);
+      if (here && !a.present) {
+        const bool away = !a.known || since(v.now, a.last_present) > quantum_;
         const double owed = away ? 0 : static_cast<double>(quantum_.count()) / weight(w);
         a.virtual_time = std::max(a.virtual_time, clock_of(w.level) - owed);
       }
       // What changed since the last call changed just now.
-      if (wanted || a.wanted) a.last_wanted = v.now;
+      if (here || a.present) a.last_present = v.now;
       a.known = true;
-      a.wanted = wanted;
+      a.present = here;
     }
   }
 
@@ -179,7 +186,7 @@ class strict_priority final : public scheduling_policy {
   void advance(level_clock& clock, const view& v) const {
     double least = std::numeric_limits<double>::infinity();
     for (std::size_t i = 0; i < v.workloads.size(); ++i) {
-      if (v.workloads[i].level == clock.level && accounts_[i].wanted) {
+      if (v.workloads[i].level == clock.level && accounts_[i].present) {
         least = std::min(least, accounts_[i].virtual_time);
       }
     }
@@ -191,7 +198,7 @@ class strict_priority final : public scheduling_policy {
     bool any = false;
     priority top{};
     for (const workload_view& w : v.workloads) {
-      if (wants(v, w) && (!any || w.level > top)) {
+      if (claims(v, w) && (!any || w.level > top)) {
         any = true;
         top = w.level;
       }
