@@ -98,6 +98,9 @@ TEST_SUITE("protocol, all interleavings") {
   TEST_CASE("a watcher, two tiles a claim") {
     holds<plain>({.tiles = 5, .batch = 2, .watcher = true});
   }
+  TEST_CASE("workers that look at the gate once, then trust the watcher") {
+    holds<plain>({.tiles = 3, .watcher = true, .checks_once = true, .requests = 2});
+  }
   TEST_CASE("the epoch wraps around") {
     holds<plain>({.requests = 2, .first_epoch = 0xfffffffeu});
     holds<plain>({.watcher = true, .first_epoch = 0xffffffffu});

@@ -43,6 +43,7 @@ struct plan {
   std::uint8_t batch = 1;
   std::uint8_t depth = 2;     ///< submissions in flight per stream, at most 2
   bool watcher = false;       ///< one more participant moves the gate to the device's copy
+  bool checks_once = false;   ///< workers look at the gate when they enter, then trust the watcher
   bool gated = false;         ///< native blocks, `workers` to a kernel, instead of workers
   std::uint8_t kernels = 8;   ///< gated: most kernels of one submission
   std::uint8_t sources = 1;   ///< latency-critical threads
@@ -123,7 +124,9 @@ class launches {
     std::uint8_t late;       ///< claims since the gate was up
     std::uint8_t limit;      ///< watcher: cursor at which its kernel is used up
     std::uint8_t longest;
+    std::uint8_t looked;                                        ///< has looked at the gate
     std::uint8_t in_flight, next_ordinal, next_start, last_id;  // dispatcher
+    std::uint8_t pad[3];
   };
 
   /// What only the properties know.

@@ -110,16 +110,21 @@ void launches::participate(locals& me, M& m) {
     return;
   }
   if (me.role == watcher) {
+    if (protocol::exhausted(slot, std::uint64_t{me.limit})) {
+      me.stage = 2;
+      return;
+    }
     const std::uint32_t epoch =
         atomics::load<order::relaxed, scope::system>(words_.host_gate.epoch);
-    protocol::forward(words_.device_gate, epoch);
-    if (protocol::notice<atomics, scope::device>(words_.device_gate, slot, t) ||
-        protocol::exhausted(slot, std::uint64_t{me.limit})) {
+    if (protocol::passed(epoch, t.epoch)) {
+      protocol::forward(words_.device_gate, epoch);
+      protocol::stop(slot, t);
       me.stage = 2;
     }
     return;
   }
-  if (p_.wrong != mistake::no_notice) {
+  if (p_.wrong != mistake::no_notice && !(p_.checks_once && me.looked != 0)) {
+    me.looked = 1;
     const bool over = p_.watcher
                           ? protocol::notice<atomics, scope::device>(words_.device_gate, slot, t)
                           : protocol::notice<atomics, scope::system>(words_.host_gate, slot, t);
@@ -136,14 +141,17 @@ void launches::participate(locals& me, M& m) {
   require(c.first + c.count <= p_.tiles, "a claim reaches beyond the grid");
   me.at = static_cast<std::uint8_t>(c.first);
   me.count = static_cast<std::uint8_t>(c.count);
-  if constexpr (!std::remove_cvref_t<decltype(m.now().memory)>::weak) {
+  // How long a submission may go on: not at all once it is stopped; a worker that looks before each
+  // claim may claim once more after the gate was raised.
+  const std::uint64_t passed = m.attached([&](auto& s) {
+    require((m.newest(slot.cursor) & protocol::raised_bit) == 0, "a claim succeeds after the stop");
+    if (std::remove_cvref_t<decltype(s.memory)>::weak || p_.checks_once) return 0u;
     const auto& gate = p_.watcher ? words_.device_gate.epoch : words_.host_gate.epoch;
-    const std::uint64_t passed = m.attached([&](auto&) {
-      return protocol::passed(static_cast<std::uint32_t>(m.newest(gate)), me.sub.epoch) ? 1u : 0u;
-    });
-    me.late = static_cast<std::uint8_t>(me.late + passed);
-    require(me.late <= 1, "a worker claims again after the gate was raised");
-  }
+    const auto now = static_cast<std::uint32_t>(m.newest(gate));
+    return protocol::passed(now, me.sub.epoch) ? 1u : 0u;
+  });
+  me.late = static_cast<std::uint8_t>(me.late + passed);
+  require(me.late <= 1, "a worker claims again after the gate was raised");
   if (p_.wrong == mistake::leave_first) me.stage = 2;
 }
 
