@@ -29,36 +29,25 @@ inline constexpr std::size_t max_body_bytes = 3840;
 namespace detail {
 
 // A body declares a trait as `static constexpr bool name = true;` (or a number).
-template <class B>
-constexpr bool trait_native() {
-  if constexpr (requires { B::native; }) return B::native;
-  return false;
-}
-template <class B>
-constexpr bool trait_whole() {
-  if constexpr (requires { B::whole; }) return B::whole;
-  return false;
-}
-template <class B>
-constexpr bool trait_looks_back() {
-  if constexpr (requires { B::looks_back; }) return B::looks_back;
-  return false;
-}
-template <class B>
-constexpr bool trait_independent() {
-  if constexpr (requires { B::independent; }) return B::independent;
-  return false;
-}
-template <class B>
-constexpr unsigned trait_max_threads() {
-  if constexpr (requires { B::max_threads; }) return B::max_threads;
-  return 0;
-}
-template <class B>
-constexpr unsigned trait_min_blocks() {
-  if constexpr (requires { B::min_blocks; }) return B::min_blocks;
-  return 0;
-}
+#define CEDE_TRAIT(TYPE, NAME, ABSENT, EXAMPLE)                                                  \
+  template <class B>                                                                             \
+  constexpr TYPE trait_##NAME() {                                                                \
+    if constexpr (requires { B::NAME; }) {                                                       \
+      static_assert(                                                                             \
+          !requires { requires std::is_member_pointer_v<decltype(&B::NAME)>; },                  \
+          "cede: a body declares this trait as 'static constexpr " #TYPE " " #NAME " = " EXAMPLE \
+          ";'");                                                                                 \
+      return B::NAME;                                                                            \
+    }                                                                                            \
+    return ABSENT;                                                                               \
+  }
+CEDE_TRAIT(bool, native, false, "true")
+CEDE_TRAIT(bool, whole, false, "true")
+CEDE_TRAIT(bool, looks_back, false, "true")
+CEDE_TRAIT(bool, independent, false, "true")
+CEDE_TRAIT(unsigned, max_threads, 0, "256")
+CEDE_TRAIT(unsigned, min_blocks, 0, "2")
+#undef CEDE_TRAIT
 
 /// The name of a type as the compiler writes it, for messages and timelines.
 template <class T>
@@ -73,12 +62,12 @@ std::string_view type_name() {
 // The parameter types of a call operator that is not a template, after the leading block.
 template <class F>
 struct call_parameters;
-#define CEDE_CALL_PARAMETERS(QUALIFIERS)                          \
-  template <class R, class C, class First, class... P>            \
-  struct call_parameters<R (C::*)(First, P...) QUALIFIERS> {      \
-    template <template <class...> class To>                       \
-    using apply = To<std::decay_t<P>...>;                         \
-    static constexpr std::size_t count = sizeof...(P);            \
+#define CEDE_CALL_PARAMETERS(QUALIFIERS)                     \
+  template <class R, class C, class First, class... P>       \
+  struct call_parameters<R (C::*)(First, P...) QUALIFIERS> { \
+    template <template <class...> class To>                  \
+    using apply = To<std::decay_t<P>...>;                    \
+    static constexpr std::size_t count = sizeof...(P);       \
   };
 CEDE_CALL_PARAMETERS()
 CEDE_CALL_PARAMETERS(const)
@@ -87,7 +76,64 @@ CEDE_CALL_PARAMETERS(const noexcept)
 #undef CEDE_CALL_PARAMETERS
 
 template <class B>
-concept plain_call = requires { &B::operator(); };
+concept plain_call = requires { call_parameters<decltype(&B::operator())>::count; };
+
+/// How many arguments a body takes after its block; 0 where its call operator is a template.
+template <class B>
+constexpr std::size_t parameter_count() {
+  if constexpr (plain_call<B>) return call_parameters<decltype(&B::operator())>::count;
+  return 0;
+}
+
+// What nvcc makes of its extended lambdas: a `__device__` one is an empty shell on the host, a
+// `__host__ __device__` one owns heap memory there.
+#if CEDE_NVCC
+template <class B>
+inline constexpr bool device_lambda = __nv_is_extended_device_lambda_closure_type(B);
+template <class B>
+inline constexpr bool host_device_lambda = __nv_is_extended_host_device_lambda_closure_type(B);
+#else
+template <class B>
+inline constexpr bool device_lambda = false;
+template <class B>
+inline constexpr bool host_device_lambda = false;
+#endif
+
+/// What holds of a body called with `P...` after its block, each rule one sentence.
+template <class B, class... P>
+constexpr void check_call() {
+  static_assert(
+      !std::is_pointer_v<B> && !std::is_function_v<B>,
+      "cede: a function pointer cannot be a body, it does not exist on the device; wrap the "
+      "call in a struct with a 'CEDE_BODY void operator()(cede::block b) const', or launch a "
+      "__global__ function as it is through stream::run");
+  static_assert(
+      !host_device_lambda<B>,
+      "cede: a lambda marked __host__ __device__ cannot be a body, nvcc keeps its captures on "
+      "the heap; mark it __device__ alone, or write a struct with a CEDE_BODY call operator");
+  if constexpr (device_lambda<B>) {
+    static_assert(
+        sizeof...(P) == 0,
+        "cede: a __device__ lambda takes no launch arguments after its cede::block; capture "
+        "them by value");
+  } else if constexpr (!std::is_pointer_v<B>) {
+    constexpr bool callable = std::is_invocable_v<const B&, block, const P&...>;
+    static_assert(
+        callable || parameter_count<B>() == sizeof...(P),
+        "cede: the launch passes another number of arguments than the body takes after its "
+        "cede::block (an adapter passes none: keep them as members)");
+    static_assert(
+        callable || parameter_count<B>() != sizeof...(P),
+        "cede: a body must be callable as 'body(cede::block)', then its arguments, on a const "
+        "object; declare 'CEDE_BODY void operator()(cede::block b) const'");
+    if constexpr (callable) {
+      static_assert(
+          std::is_void_v<std::invoke_result_t<const B&, block, const P&...>>,
+          "cede: a body must return nothing, a tile has nobody to return to; write results "
+          "through a pointer");
+    }
+  }
+}
 
 // A tuple that is trivially copyable and usable on the device: std::tuple is neither.
 template <class... T>
@@ -98,7 +144,6 @@ struct pack<T, Rest...> {
   pack<Rest...> rest;
 };
 
-
 template <class... To>
 struct pack_from {
   static pack<> make() { return {}; }
@@ -107,6 +152,10 @@ template <class T, class... Rest>
 struct pack_from<T, Rest...> {
   template <class A, class... As>
   static pack<T, Rest...> make(A&& a, As&&... as) {
+    static_assert(
+        std::is_convertible_v<A&&, T>,
+        "cede: an argument of the launch does not convert to the type the body takes in its "
+        "place");
     return {static_cast<T>(std::forward<A>(a)), pack_from<Rest...>::make(std::forward<As>(as)...)};
   }
 };
@@ -149,16 +198,15 @@ template <class B, class... Args>
 constexpr auto bind_body(B body, Args&&... args) {
   if constexpr (sizeof...(Args) == 0) {
     return body;
-  } else if constexpr (plain_call<B>) {
+  } else if constexpr (plain_call<B> && parameter_count<B>() == sizeof...(Args)) {
     using parameters = call_parameters<decltype(&B::operator())>;
-    static_assert(parameters::count == sizeof...(Args),
-                  "cede: the launch passes another number of arguments than the body takes after "
-                  "its cede::block");
     using result = typename parameters::template apply<binder<B>::template to>;
     return [&]<class... P>(bound<B, P...>*) {
+      check_call<B, P...>();
       return bound<B, P...>{std::move(body), pack_from<P...>::make(std::forward<Args>(args)...)};
     }(static_cast<result*>(nullptr));
   } else {
+    check_call<B, std::decay_t<Args>...>();
     return bound<B, std::decay_t<Args>...>{
         std::move(body), pack_from<std::decay_t<Args>...>::make(std::forward<Args>(args)...)};
   }
@@ -167,38 +215,37 @@ constexpr auto bind_body(B body, Args&&... args) {
 /// The compile-time rules of a body, each one sentence.
 template <class B>
 constexpr void check_body() {
-  static_assert(!std::is_pointer_v<B> && !std::is_function_v<B>,
-                "cede: a function pointer cannot be a body, it does not exist on the device; wrap the "
-                "call in a struct with a CEDE_BODY operator()(cede::block)");
-  static_assert(std::is_trivially_copyable_v<B>,
+  check_call<B>();
+  static_assert(host_device_lambda<B> || std::is_trivially_copyable_v<B>,
                 "cede: a body must be trivially copyable, it is copied byte by byte to the device; "
-                "capture raw pointers and numbers, not containers, strings or references");
-  static_assert(std::is_invocable_v<const B&, block>,
-                "cede: a body must be callable as `body(cede::block)` on a const object; declare "
-                "`CEDE_BODY void operator()(cede::block b) const`");
+                "hold raw pointers and numbers, not containers, strings or references");
   static_assert(sizeof(B) <= max_body_bytes,
                 "cede: a body and its arguments must fit into 3840 bytes of kernel parameters; put "
                 "larger data into device memory and pass a pointer");
   static_assert(!(trait_whole<B>() && trait_independent<B>()),
-                "cede: a body cannot be both `whole` (grid barriers, waits on later tiles) and "
-                "`independent` (tiles may be given back)");
-  static_assert(!(trait_looks_back<B>() && trait_independent<B>()),
-                "cede: a body cannot be both `looks_back` (waits on earlier tiles) and `independent` "
-                "(tiles may be given back)");
+                "cede: a body cannot be both 'whole' (grid barriers, waits on later tiles) and "
+                "'independent' (tiles may be given back)");
+  static_assert(
+      !(trait_looks_back<B>() && trait_independent<B>()),
+      "cede: a body cannot be both 'looks_back' (waits on earlier tiles) and 'independent' "
+      "(tiles may be given back)");
+  static_assert(trait_min_blocks<B>() == 0 || trait_max_threads<B>() != 0,
+                "cede: a body that declares 'min_blocks' declares 'max_threads' as well, as "
+                "__launch_bounds__ does");
 }
 
 template <class B>
 constexpr void check_preemptible() {
   check_body<B>();
   static_assert(!trait_whole<B>(),
-                "cede: a body declared `whole` (grid barriers, waits on later tiles) cannot be "
+                "cede: a body declared 'whole' (grid barriers, waits on later tiles) cannot be "
                 "preempted; launch it with cede::sliceable as one slice, or through stream::run");
 }
 template <class B>
 constexpr void check_persistent() {
   check_preemptible<B>();
   static_assert(!trait_native<B>(),
-                "cede: a body declared `native` (exited lanes in warp masks, mbarrier, setmaxnreg) "
+                "cede: a body declared 'native' (exited lanes in warp masks, mbarrier, setmaxnreg) "
                 "cannot run in persistent workers; use form::gated");
 }
 template <class B>
@@ -208,7 +255,7 @@ constexpr void check_sliceable() {
 
 }  // namespace detail
 
-/// What a body declared, as values; see `design` section 4 in the docs for the contracts.
+/// What a body declared, as values; docs/how-it-works.md tells the contracts.
 struct body_traits {
   bool native = false;       ///< needs native blocks: gated form only
   bool whole = false;        ///< never preemptible, never sliced

@@ -63,6 +63,15 @@ struct extent {
     requires(!std::same_as<D, extent>)
   constexpr extent(const D& d) : extent(d.x, d.y, d.z) {}  // NOLINT(google-explicit-constructor)
 
+  // Refused in words: `.grid = std::ceil(n / 256.0)` compiles where `dim3` is asked for.
+  template <class T>
+    requires(std::floating_point<T> || std::same_as<T, bool>)
+  constexpr extent(T) {  // NOLINT(google-explicit-constructor)
+    static_assert(sizeof(T) == 0,
+                  "cede: an extent is made from integers, not from a fraction or a bool; round with "
+                  "integers, as in (n + 255) / 256");
+  }
+
   friend constexpr bool operator==(const extent&, const extent&) = default;
 
   /// Product of the axes, or `invalid_argument` if it passes 64 bits.

@@ -6,6 +6,8 @@ The file's first line is   // expect: REGEX
 As it stands, compiling it must fail, and the first error must match REGEX. With CEDE_EXPECT_OK
 defined it must compile: the case then differs from a valid program only in what it tests, and cannot
 pass because of a missing include or a typing error.
+Where what is wrong is an option, the second line is   // with: OPTION...
+They are given to the compilation that must fail, instead of CEDE_EXPECT_OK to the other.
 
 usage: check.py FILE -- COMPILER ARGS...
 """
@@ -25,10 +27,12 @@ def main():
     source, compiler = sys.argv[1], sys.argv[sys.argv.index("--") + 1 :]
     with open(source, encoding="utf-8") as text:
         expect = re.match(r"// expect: (.+)$", text.readline().rstrip("\n"))
+        options = re.match(r"// with: (.+)$", text.readline().rstrip("\n"))
+    options = options[1].split() if options else []
     if not expect:
         fail(f"{source}: the first line must be '// expect: REGEX'")
 
-    refused = subprocess.run(compiler + [source], capture_output=True, text=True, check=False)
+    refused = subprocess.run(compiler + options + [source], capture_output=True, text=True, check=False)
     output = refused.stdout + refused.stderr
     if refused.returncode == 0:
         fail(f"{source}: compiles, but must not")

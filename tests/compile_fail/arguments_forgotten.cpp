@@ -1,0 +1,14 @@
+// expect: cede: the launch passes another number of arguments than the body takes
+#include <cede/stream.hpp>
+
+struct body {
+  CEDE_BODY void operator()(cede::block, int) const {}
+};
+
+void use(cede::stream& s) {
+#ifdef CEDE_EXPECT_OK
+  s.launch({.grid = 4, .block = 32}, body{}, 7);
+#else
+  s.launch({.grid = 4, .block = 32}, body{});
+#endif
+}

@@ -1,0 +1,3 @@
+// expect: the Microsoft compiler is not supported
+// with: -D_MSVC_LANG=202002L
+#include <cede/config.hpp>
