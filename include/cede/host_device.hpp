@@ -27,13 +27,13 @@ CEDE_BEGIN_NAMESPACE
 ///
 /// A plain value: thread-safe as such; never waits.
 struct host_device {
-  /// Number of SMs; 0 = one per CPU the process may use.
+  /// Number of SMs, at most 1024; 0 = one per CPU the process may use.
   unsigned sms = 0;
-  /// Shared memory a tile may have, static and dynamic together, in bytes.
+  /// Shared memory a tile may have, static and dynamic together, in bytes, at most 1 GiB.
   std::size_t shared_bytes = std::size_t{227} * 1024;
-  /// Stack of a thread of a tile that waits at a barrier, in bytes. Touching the page below it ends
-  /// the process. (The first thread of a tile, and all of one that has no barrier, use the stack
-  /// of the SM's thread.)
+  /// Stack of a thread of a tile that waits at a barrier, in bytes, at least 16 KiB. Touching the
+  /// page below it ends the process. (The first thread of a tile, and all of one that has no
+  /// barrier, use the stack of the SM's thread.)
   std::size_t stack_bytes = std::size_t{64} * 1024;
 
   /// Fault injection: asked before every operation, with its name and its number among those of
@@ -45,7 +45,8 @@ struct host_device {
   /// `submit`, `prepare`, `words`, `make_stream` and `make_event` are asked inside the call, which
   /// alone throws.
   ///
-  /// Called by one thread at a time, by any thread; must not call the device or the scheduler.
+  /// Called by one thread at a time, by any thread; must not throw, nor call the device or the
+  /// scheduler.
   std::function<int(std::string_view operation, std::uint64_t nth)> fault{};
   /// Slows operations down: like `fault`, returns how long the operation is held back before it
   /// starts. Not asked for calls that fail or that `fault` lists as asked inside the call.

@@ -99,17 +99,18 @@ void steps_under_raises(detail::device& d, preemptible_stream& p, form how, std:
                         unsigned spins) {
   const shape geometry{.grid = {19, 5, 3}, .block = 3};
   std::vector<std::uint32_t> v(geometry.tiles());
-  constexpr unsigned launches = 20;
+  unsigned launches = 0;
   unsigned submissions = 0;
   {
     const raiser raises(p, 300, d.facts().sms);
-    for (unsigned i = 1; i <= launches; ++i) {
-      const unsigned n = p.complete(step{v.data(), i, spins}, geometry, how, chunk);
+    // At least 20 launches, and on until one has been preempted.
+    while (launches < 20 || (submissions == launches && launches < 5000)) {
+      const unsigned n = p.complete(step{v.data(), ++launches, spins}, geometry, how, chunk);
       REQUIRE(n != 0);
       submissions += n;
     }
   }
-  CHECK(submissions > launches);  // some were preempted
+  CHECK(submissions > launches);
   CHECK(p.finished() == launches);
   for (auto x : v) REQUIRE(x == expected(launches));
 }
@@ -277,6 +278,7 @@ TEST_CASE("two launches in flight under random raises are carried out in order")
         d->submit(p.raw, pair[i]);
         ++submissions;
       }
+      if (next % 3 == 0) p.raise();
       d->synchronize(p.raw);
       for (const auto& s : pair) {
         if (s.kernel == nullptr) continue;

@@ -47,6 +47,15 @@ TEST_CASE("the device says what it is") {
   CHECK(detail::make_host_device({})->facts().sms >= 1);
 }
 
+TEST_CASE("options out of range are refused in words") {
+  CHECK_THROWS_WITH_AS((void)detail::make_host_device({.sms = 5000}),
+                       doctest::Contains("host_device.sms is 5000"), cede::invalid_argument);
+  CHECK_THROWS_AS((void)detail::make_host_device({.sms = 1, .shared_bytes = ~std::size_t{0}}),
+                  cede::invalid_argument);
+  CHECK_THROWS_WITH_AS((void)detail::make_host_device({.sms = 1, .stack_bytes = 100}),
+                       doctest::Contains("must lie in [16384"), cede::invalid_argument);
+}
+
 TEST_CASE("every tile of a grid of one to three axes runs once") {
   const auto d = make();
   const auto s = d->make_stream(stream_class::lane);

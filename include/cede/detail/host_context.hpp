@@ -105,7 +105,8 @@ class fiber_stack {
 #endif
 /// Leaves the running stack, whose pointer goes to `*save`, for the one at `load`. A stack switched
 /// to for the first time starts a function with `argument`. The registers a call may clobber need
-/// no saving: to the caller this is a call like any other, and the attribute keeps it one.
+/// no saving: to the caller this is a call like any other, and the attribute keeps it one. (A
+/// process that has turned hardware shadow stacks on needs CEDE_HOST_UCONTEXT.)
 CEDE_PLAIN_CALL inline void swap_stacks(void** save, void* load, void* argument) {
   asm volatile(
       "leaq -128(%%rsp), %%rsp\n\t"  // the red zone of this frame

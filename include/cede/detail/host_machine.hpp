@@ -28,6 +28,7 @@
 #include <vector>
 
 #include <pthread.h>
+#include <sched.h>
 
 CEDE_BEGIN_NAMESPACE
 
@@ -37,10 +38,9 @@ namespace detail {
 class host_machine final : public device {
  public:
   explicit host_machine(host_device options)
-      : options_(std::move(options)),
+      : options_(checked(std::move(options))),
         injector_(options_.fault, options_.delay),
         streams_(injector_, health_) {
-    if (options_.sms == 0) options_.sms = std::max(1U, std::thread::hardware_concurrency());
     facts_.name = "host device, " + std::to_string(options_.sms) + " SMs";
     facts_.sms = options_.sms;
     facts_.limits.shared = options_.shared_bytes;
@@ -210,6 +210,29 @@ class host_machine final : public device {
   // the device itself stores is looked at when it does.
   static constexpr std::chrono::microseconds shortest_look{20};
   static constexpr std::chrono::microseconds longest_look{250};
+
+  static host_device checked(host_device o) {
+    const auto within = [](std::size_t value, std::size_t low, std::size_t high, const char* what) {
+      if (value >= low && value <= high) return;
+      throw invalid_argument(std::string("host_device.") + what + " is " + std::to_string(value) +
+                             "; it must lie in [" + std::to_string(low) + ", " +
+                             std::to_string(high) + "]");
+    };
+    constexpr std::size_t gib = std::size_t{1} << 30U;
+    if (o.sms == 0) o.sms = usable_cpus();
+    within(o.sms, 1, 1024, "sms");
+    within(o.shared_bytes, 0, gib, "shared_bytes");
+    within(o.stack_bytes, std::size_t{16} * 1024, gib, "stack_bytes");
+    return o;
+  }
+  static unsigned usable_cpus() {
+    cpu_set_t cpus;
+    CPU_ZERO(&cpus);
+    if (::sched_getaffinity(0, sizeof cpus, &cpus) == 0) {
+      if (const int n = CPU_COUNT(&cpus); n > 0) return static_cast<unsigned>(n);
+    }
+    return std::clamp(std::thread::hardware_concurrency(), 1U, 1024U);
+  }
 
   template <class F>
   void start(const std::string& name, F run) {

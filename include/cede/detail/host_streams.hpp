@@ -242,7 +242,7 @@ class host_streams {
 
   // Carries a stream on until its first operation needs somebody else or has to wait.
   void carry_on(const std::shared_ptr<host_stream>& s) {
-    while (!s->queue.empty() && !s->in_flight) {
+    while (!s->queue.empty() && !s->in_flight && !health_.failed()) {
       host_operation& o = s->queue.front();
       if (!o.asked && !admit(o)) return;
       if (o.not_before != clock::time_point{}) {
