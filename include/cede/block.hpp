@@ -82,10 +82,12 @@ class block {
   CEDE_BODY void sync() const {
 #if defined(__CUDA_ARCH__)
     // The non-aligned vote: threads still in the body vote "in"; the adapter's end-of-tile loop
-    // answers for those that returned. Non-aligned, because a diverged warp may arrive twice.
+    // answers for those that returned. Non-aligned, because a diverged warp may arrive twice. The
+    // result is always true here, and is looked at all the same: a vote whose result nobody uses is
+    // assembled into a plain barrier, which carries no vote to the other side.
     asm volatile(
         "{\n\t.reg .pred in, any;\n\tsetp.ne.u32 in, 1, 0;\n\t"
-        "barrier.cta.red.or.pred any, 0, in;\n\t}" ::
+        "barrier.cta.red.or.pred any, 0, in;\n\t@!any trap;\n\t}" ::
             : "memory");
 #else
     host_->sync();

@@ -90,11 +90,13 @@ struct device_facts {
   unsigned sms = 1;
   unsigned watchers = 0;  ///< extra participants of a submission that forward the gate
   shape_limits limits{};
+  /// Streams that may stand in a wait at once without holding up any other: they share few hardware
+  /// queues, and a queue whose head waits holds up all streams mapped to it, whatever their priority.
+  unsigned parked_limit = 1U << 30U;
   bool cuda = false;
 };
 
-/// Priority classes of raw streams. They are kept apart so that a stream parked in a wait never
-/// shares a hardware queue with a lane that must end that wait.
+/// Priority classes of raw streams.
 enum class stream_class : std::uint8_t {
   lane,             ///< best-effort launches
   cover,            ///< waits that stand for held-back work, markers

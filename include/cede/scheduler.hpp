@@ -30,7 +30,7 @@ struct scheduler_core {
 
 inline std::shared_ptr<scheduler_core> cuda_scheduler(int ordinal, scheduler_options o) {
   auto& registry = cede_process::the_registry;
-  if (registry.layout != 1 || registry.version / 100 != CEDE_VERSION / 100) {
+  if (!shares_registry()) {
     throw not_supported("scheduler: another library in this process uses cede " +
                         std::to_string(registry.version / 10000) + "." +
                         std::to_string(registry.version / 100 % 100) +

@@ -59,6 +59,7 @@ struct stream_core : std::enable_shared_from_this<stream_core> {
   cudaStream_t own_lane = nullptr;   ///< what goes back for reuse
   cudaStream_t adopted = nullptr;    ///< the user's stream in front of a gated lane
   cudaStream_t marks = nullptr;      ///< carries the user's events; made at the first `record`
+  std::uint64_t marked = 0;          ///< newest operation a mark waits for
 
   // -- gated; guarded by the engine's mutex
   std::deque<operation> queue;
@@ -72,7 +73,8 @@ struct stream_core : std::enable_shared_from_this<stream_core> {
   std::uint64_t* token = nullptr;                     // shared: written by the lane
   std::uint64_t* done = nullptr;                      // shared: last finished operation, by the host
   std::atomic<std::uint64_t> finished{0};             ///< what `done` holds
-  std::thread::id inside_run{};                       ///< thread executing a `run` callable
+  std::atomic<std::thread::id> inside_run{};          ///< thread executing a `run` callable
+  bool cancelled = false;                             ///< what is not finished never will be
 
   // -- latency-critical; guarded by `inline_mutex`, which no gated path takes across a driver call
   std::mutex inline_mutex;

@@ -48,9 +48,10 @@ struct scheduler_options {
   std::size_t timeline_events = std::size_t{1} << 16U;
   /// Operations a gated stream queues before `launch` and its like wait (back-pressure).
   std::size_t max_queued = 16384;
-  /// A driver call of the dispatcher that takes longer than this while work is held back is taken
-  /// for a wait such as `cudaFree`'s, which would never end: it is let go, with a message.
-  std::chrono::milliseconds stuck_after{1000};
+  /// While work is held back: a driver call of the dispatcher, or a stillstand on the device, that
+  /// lasts longer than this is taken for a wait on that very work (`cudaFree`, or code being loaded),
+  /// which would never end. The wait that stands for held-back work is let go, with a message.
+  std::chrono::milliseconds stuck_after{500};
 };
 
 namespace detail {
@@ -135,6 +136,7 @@ class engine : public std::enable_shared_from_this<engine> {
   /// Waits for a point; false if `deadline` came first. Throws what the device failed with.
   bool wait_for(const stream_point& p, clock::time_point deadline);
   bool is_done(const stream_point& p) const;
+  bool is_over(const stream_point& p) const;
   stream_point newest(const std::shared_ptr<stream_core>& s);
   /// The newest point of every stream of a workload.
   std::vector<stream_point> newest(workload_core* w);
@@ -148,6 +150,10 @@ class engine : public std::enable_shared_from_this<engine> {
   [[nodiscard]] device& machine() { return *device_; }
   [[nodiscard]] const scheduler_options& options() const { return options_; }
   void throw_if_failed() const;
+  void throw_if_gone(const workload_core& w) const;
+  /// Keeps the first failure; the dispatcher or the guard then tells every waiter. From any thread,
+  /// under any lock but `failure_mutex_`.
+  void fail(std::exception_ptr why) noexcept;
   /// Gives a dropped stream's lane and words back for reuse.
   void retire(stream_core& s) noexcept;
 
@@ -188,10 +194,10 @@ class engine : public std::enable_shared_from_this<engine> {
   // dispatch
   void dispatch_loop();
   bool collect(std::unique_lock<std::mutex>& lock);
-  bool collect_stream(stream_core& s);
+  bool collect_stream(stream_core& s, std::unique_lock<std::mutex>& lock);
   void finish_front(stream_core& s);
   bool collect_launch(stream_core& s, operation& op);
-  void unblock(std::unique_lock<std::mutex>& lock);
+  bool unblock(std::unique_lock<std::mutex>& lock);
   void build_view();
   bool ready(stream_core& s, std::size_t* position);
   void submit_workload(workload_core& w, std::unique_lock<std::mutex>& lock);
@@ -203,9 +209,20 @@ class engine : public std::enable_shared_from_this<engine> {
   bool anything_outstanding() const;
   void cover(std::unique_lock<std::mutex>& lock);
   void uncover();
+  [[nodiscard]] std::size_t parked_streams() const;
+  void await_room_to_park(std::unique_lock<std::mutex>& lock, const stream_core& s);
+  [[nodiscard]] std::uint64_t device_progress() const;
+  [[nodiscard]] bool something_on_device() const;
   void account(workload_core& w, clock::time_point now);
   std::chrono::nanoseconds pause_length(bool progressed) const;
-  void fail(std::exception_ptr why);
+  template <class F>
+  void driver_call(std::unique_lock<std::mutex>& lock, F&& call);
+  void tell_failure();
+  void drop_queues();
+  void cancel_suspended();
+  void cancel_stream(stream_core& s);
+  void publish_done(stream_core& s);
+  void await_device() noexcept;
   void wake_dispatcher();
   [[nodiscard]] std::chrono::nanoseconds since_start(clock::time_point t) const { return t - started_; }
 
@@ -231,6 +248,8 @@ class engine : public std::enable_shared_from_this<engine> {
   bool stopping_ = false;
   bool freeing_ = false;              ///< the dispatcher is inside cudaFree: nothing new may be queued
   bool down_ = false;
+  bool told_failure_ = false;
+  std::vector<cudaStream_t> left_running_;  ///< lanes with work on them when the device failed
 
   std::mutex spares_mutex_;           ///< innermost
   std::vector<lane_kit> spare_lanes_;
@@ -245,12 +264,16 @@ class engine : public std::enable_shared_from_this<engine> {
   std::atomic<std::int64_t> last_raise_{0};   ///< ns since start
   std::atomic<std::uint64_t> raises_{0};
   std::atomic<bool> has_failed_{false};
-  std::exception_ptr failure_;                // guarded by mutex_, written once before has_failed_
+  std::atomic<bool> gone_{false};             ///< the scheduler has ended, or is about to
+  mutable std::mutex failure_mutex_;          ///< innermost
+  std::exception_ptr failure_;                // written once, before has_failed_
 
   std::mutex requests_mutex_;                 ///< never held across a driver call
   std::vector<std::shared_ptr<request_core>> open_requests_;
   std::vector<answering> answering_;
   std::vector<blocker> blockers_;
+  std::atomic<std::size_t> blockers_count_{0};
+  std::atomic<unsigned> inline_runs_{0};  ///< callables of `run` in progress on latency-critical streams
   std::uint64_t flows_ = 0;
   std::uint64_t requests_opened_ = 0;
 
@@ -269,6 +292,7 @@ class engine : public std::enable_shared_from_this<engine> {
   std::uint64_t* cover_word_ = nullptr;
   std::uint64_t cover_value_ = 0;
   bool covered_ = false;
+  clock::time_point uncovered_until_{};  ///< let go for a moment by the guard
 
   // guard
   std::atomic<std::int64_t> driver_call_since_{0};  ///< ns since start; 0 = not in one

@@ -30,6 +30,30 @@ inline bool on_device(const stream_core& s) {
   return std::any_of(s.queue.begin(), s.queue.end(), [](const operation& op) { return op.in_flight; });
 }
 
+/// What waits for a point, other than a caller, need not wait any longer: it is done, or never will be.
+inline bool engine::is_over(const stream_point& p) const {
+  if (is_done(p)) return true;
+  const stream_core& s = *p.stream;
+  return !s.work->inline_path && s.cancelled && (s.queue.empty() || s.queue.back().number < p.number);
+}
+
+/// A driver call of the dispatcher: without the lock, since it may wait for other threads' calls, and
+/// with its begin noted, so that the guard can tell when it does not come back.
+template <class F>
+void engine::driver_call(std::unique_lock<std::mutex>& lock, F&& call) {
+  lock.unlock();
+  driver_call_since_.store(since_start(clock::now()).count());
+  try {
+    call();
+  } catch (...) {
+    driver_call_since_.store(0);
+    lock.lock();
+    throw;
+  }
+  driver_call_since_.store(0);
+  lock.lock();
+}
+
 // ---- collect --------------------------------------------------------------------------------------
 
 inline void engine::finish_front(stream_core& s) {
@@ -79,12 +103,22 @@ inline bool engine::collect_launch(stream_core& s, operation& op) {
   return false;
 }
 
-inline bool engine::collect_stream(stream_core& s) {
+inline bool engine::collect_stream(stream_core& s, std::unique_lock<std::mutex>& lock) {
+  // The lock is given up for driver calls: others only append to the queue meanwhile.
   bool progressed = false;
   while (!s.queue.empty()) {
     operation& op = s.queue.front();
     if (auto* wait = std::get_if<wait_work>(&op.work)) {
-      const bool met = wait->foreign != nullptr ? device_->event_done(wait->foreign) : is_done(wait->until);
+      bool met = false;
+      if (wait->foreign != nullptr) {
+        driver_call(lock, [&] { met = device_->event_done(wait->foreign); });
+      } else {
+        met = is_over(wait->until);
+        if (met && !is_done(wait->until)) {
+          cancel_stream(s);  // it would go on without what it waits for
+          return true;
+        }
+      }
       if (!met) break;
       if (wait->ours) spare_events_.push_back(wait->foreign);
     } else if (op.protocolled()) {
@@ -101,7 +135,7 @@ inline bool engine::collect_stream(stream_core& s) {
       if (auto* opaque = std::get_if<opaque_work>(&op.work); opaque != nullptr && op.token == 0) {
         if (!opaque->turn->called) break;
         op.token = ++s.last_token;
-        device_->write_value(s.lane, s.token, op.token);
+        driver_call(lock, [&] { device_->write_value(s.lane, s.token, op.token); });
       }
       if (atomics::load<protocol::order::acquire, protocol::scope::system>(*s.token) < op.token) break;
       const auto now = clock::now();
@@ -119,58 +153,90 @@ inline bool engine::collect_stream(stream_core& s) {
     finish_front(s);
     progressed = true;
   }
+  if (!s.queue.empty() && s.queue.front().after != nullptr && !s.queue.front().after_done) {
+    operation& op = s.queue.front();
+    driver_call(lock, [&] { op.after_done = device_->event_done(op.after); });
+  }
   return progressed;
 }
 
+/// Tells waits on the device how far the stream is.
+inline void engine::publish_done(stream_core& s) {
+  atomics::store<protocol::order::release, protocol::scope::system>(
+      *s.done, s.cancelled ? s.last_number : s.finished.load(std::memory_order_relaxed));
+}
+
 /// Ends waits of latency-critical streams whose producers are done: from now on their work counts.
-/// Before the device is told, so that the gate is raised first. Releases the lock meanwhile.
-inline void engine::unblock(std::unique_lock<std::mutex>& lock) {
-  std::vector<blocker> met;
+/// Before the device is told, so that the gate is raised first. Gives up the lock meanwhile. True if
+/// there were some.
+inline bool engine::unblock(std::unique_lock<std::mutex>& lock) {
+  // Only this thread removes entries, others append: an index stays what it is.
+  std::vector<std::size_t> met;
+  std::vector<std::pair<std::size_t, cudaEvent_t>> foreign;
   {
     const std::scoped_lock requests(requests_mutex_);
-    for (std::size_t i = 0; i < blockers_.size();) {
-      blocker& b = blockers_[i];
-      const bool done = b.foreign != nullptr ? device_->event_done(b.foreign) : is_done(b.until);
-      if (!done) {
-        ++i;
-        continue;
+    for (std::size_t i = 0; i < blockers_.size(); ++i) {
+      if (blockers_[i].foreign != nullptr) {
+        foreign.emplace_back(i, blockers_[i].foreign);
+      } else if (is_over(blockers_[i].until)) {
+        met.push_back(i);
       }
-      met.push_back(std::move(b));
-      blockers_.erase(blockers_.begin() + static_cast<std::ptrdiff_t>(i));
     }
   }
-  if (met.empty()) return;
-  lock.unlock();
-  for (blocker& b : met) {
+  if (met.empty() && foreign.empty()) return false;
+  bool any = false;
+  driver_call(lock, [&] {
+    for (const auto& [i, event] : foreign) {
+      if (device_->event_done(event)) met.push_back(i);
+    }
+    std::vector<blocker> over;
     {
-      const std::scoped_lock inline_lock(b.stream->inline_mutex);
-      if (--b.stream->blockers == 0) {
-        activity_words& a = *b.stream->activity;
-        while (atomics::load<protocol::order::relaxed, protocol::scope::system>(a.submitted) <
-               b.stream->last_write) {
-          protocol::begin<atomics>(a);
+      const std::scoped_lock requests(requests_mutex_);
+      std::sort(met.begin(), met.end(), std::greater<>());
+      for (const std::size_t i : met) {
+        over.push_back(std::move(blockers_[i]));
+        blockers_.erase(blockers_.begin() + static_cast<std::ptrdiff_t>(i));
+      }
+      blockers_count_.store(blockers_.size(), std::memory_order_relaxed);
+    }
+    any = !over.empty();
+    for (blocker& b : over) {
+      {
+        const std::scoped_lock inline_lock(b.stream->inline_mutex);
+        if (--b.stream->blockers == 0) {
+          activity_words& a = *b.stream->activity;
+          while (atomics::load<protocol::order::relaxed, protocol::scope::system>(a.submitted) <
+                 b.stream->last_write) {
+            protocol::begin<atomics>(a);
+          }
         }
       }
+      raise_all();
+      unpark_requests(b.parked);
+      if (b.ours) {
+        const std::scoped_lock inner(mutex_);
+        spare_events_.push_back(b.foreign);
+      }
     }
-    raise_all();
-    unpark_requests(b.parked);
-  }
-  lock.lock();
-  for (const blocker& b : met) {
-    if (b.ours) spare_events_.push_back(b.foreign);
-  }
+  });
+  return any;
 }
 
 inline bool engine::collect(std::unique_lock<std::mutex>& lock) {
   bool progressed = false;
-  for (workload_core* w : gated_) {
-    for (auto& s : w->busy) progressed |= collect_stream(*s);
+  // By index: the lock is given up in between, and others append.
+  for (std::size_t i = 0; i < gated_.size(); ++i) {
+    workload_core* w = gated_[i];
+    for (std::size_t k = 0; k < w->busy.size(); ++k) {
+      const std::shared_ptr<stream_core> s = w->busy[k];
+      progressed |= collect_stream(*s, lock);
+    }
   }
-  unblock(lock);
+  while (unblock(lock)) {
+  }
   for (workload_core* w : gated_) {
     std::erase_if(w->busy, [&](const std::shared_ptr<stream_core>& s) {
-      atomics::store<protocol::order::release, protocol::scope::system>(
-          *s->done, s->finished.load(std::memory_order_relaxed));
+      publish_done(*s);
       return s->queue.empty() && !on_device(*s);
     });
     const bool device_busy =
@@ -251,7 +317,7 @@ inline bool engine::ready(stream_core& s, std::size_t* position) {
   if (i == s.queue.size() || ahead >= max_in_flight) return false;
   operation& op = s.queue[i];
   if (std::holds_alternative<wait_work>(op.work)) return false;
-  if (op.after != nullptr && !device_->event_done(op.after)) return false;
+  if (op.after != nullptr && !op.after_done) return false;
   if (!op.protocolled()) {
     if (i != 0) return false;
     // Slices: two in flight.
@@ -304,11 +370,15 @@ inline void engine::submit_operation(stream_core& s, operation& op, std::uint32_
       deferred_queue_.emplace_back([this, self = s.shared_from_this(), turn = opaque->turn,
                                     call = std::move(opaque->deferred)] {
         const device_scope current(*device_);
+        self->inside_run.store(std::this_thread::get_id());
         try {
           call(self->lane);
         } catch (const std::exception& e) {
           log("a callable given to defer() on stream " + self->name + " threw: " + e.what());
+        } catch (...) {
+          log("a callable given to defer() on stream " + self->name + " threw something");
         }
+        self->inside_run.store({});
         const std::scoped_lock inner(mutex_);
         turn->called = true;
         nudged_.store(true);
@@ -343,9 +413,7 @@ inline void engine::submit_operation(stream_core& s, operation& op, std::uint32_
     op.token = ++s.last_token;
     op.in_flight = true;
   }
-  lock.unlock();
-  driver_call_since_.store(since_start(now).count());
-  try {
+  driver_call(lock, [&] {
     if (l != nullptr && l->protocolled()) {
       submit_protocolled(s, *l);
     } else if (l != nullptr) {
@@ -369,23 +437,19 @@ inline void engine::submit_operation(stream_core& s, operation& op, std::uint32_
       device_->fill(s.lane, fill->to, fill->byte, fill->bytes);
       device_->write_value(s.lane, s.token, op.token);
     }
-  } catch (...) {
-    driver_call_since_.store(0);
-    lock.lock();
-    throw;
-  }
-  driver_call_since_.store(0);
-  lock.lock();
+  });
 }
 
 inline void engine::submit_workload(workload_core& w, std::unique_lock<std::mutex>& lock) {
-  // The epoch first, then the look at the other side, then the launch: see protocol.hpp.
-  const std::uint32_t epoch = protocol::sample<atomics>(*w.host_gate);
-  if (options_.policy->gives_way() && latency_critical_active()) return;
   for (std::size_t i = 0; i < w.busy.size(); ++i) {
     const std::shared_ptr<stream_core> s = w.busy[i];
     std::size_t position = 0;
     while (ready(*s, &position)) {
+      // Others may have spoken while the lock was given up for the last submission.
+      if (w.suspended || has_failed_.load()) return;
+      // The epoch first, then the look at the other side, then the launch: see protocol.hpp.
+      const std::uint32_t epoch = protocol::sample<atomics>(*w.host_gate);
+      if (options_.policy->gives_way() && latency_critical_active()) return;
       if (!w.counting) {
         w.counting = true;
         w.counting_since = clock::now();
@@ -479,15 +543,17 @@ inline void engine::dispatch_loop() {
   unsigned quiet = 0;
   while (true) {
     try {
+      throw_if_failed();
       bool blocked_inline = false;
       bool progressed = collect(lock);
+      if (stopping_) cancel_suspended();
       {
         const std::scoped_lock requests(requests_mutex_);
         blocked_inline = !blockers_.empty();
       }
       collect_answers();
       std::erase_if(condemned_, [&](const auto& c) {
-        if (!is_done(c.first)) return false;
+        if (!is_over(c.first)) return false;
         trash_.push_back(c.second);
         return true;
       });
@@ -499,13 +565,15 @@ inline void engine::dispatch_loop() {
         asleep_.store(true);
         if (!nudged_.exchange(false)) {
           work_.wait(lock, [&] {
-            return nudged_.exchange(false) || stopping_ || outstanding_ != 0 || !condemned_.empty();
+            return nudged_.exchange(false) || stopping_ || outstanding_ != 0 || !condemned_.empty() ||
+                   has_failed_.load();
           });
         }
         asleep_.store(false);
         quiet = 0;
         continue;
       }
+      if (outstanding_ != 0) cover(lock);  // again, after the guard let it go for a moment
       close_overdue_requests(lock);
 
       const bool active = latency_critical_active();
@@ -533,7 +601,7 @@ inline void engine::dispatch_loop() {
       }
       if (now - last_check > std::chrono::milliseconds(20)) {
         last_check = now;
-        device_->check();
+        driver_call(lock, [&] { device_->check(); });
       }
       quiet = progressed || !verdict_.actions.empty() ? 0 : quiet + 1;
       auto pause = pause_length(progressed);
@@ -550,11 +618,10 @@ inline void engine::dispatch_loop() {
       }
       lock.lock();
     } catch (...) {
-      if (!lock.owns_lock()) lock.lock();
-      lock.unlock();
       fail(std::current_exception());
-      lock.lock();
-      if (stopping_) break;
+      if (!lock.owns_lock()) lock.lock();
+      tell_failure();
+      drop_queues();
       work_.wait(lock, [&] { return stopping_; });
       break;
     }
@@ -563,24 +630,89 @@ inline void engine::dispatch_loop() {
   finished_.notify_all();
 }
 
-/// The device has failed: every waiter is told, nothing is submitted any more.
-inline void engine::fail(std::exception_ptr why) {
-  const std::scoped_lock lock(mutex_);
-  if (has_failed_.load()) return;
-  failure_ = std::move(why);
-  has_failed_.store(true, std::memory_order_release);
+// ---- ends other than the good one -----------------------------------------------------------------
+
+inline void engine::fail(std::exception_ptr why) noexcept {
+  {
+    const std::scoped_lock lock(failure_mutex_);
+    if (has_failed_.load()) return;
+    failure_ = std::move(why);
+    has_failed_.store(true, std::memory_order_release);
+  }
+  // Whoever misses this notice looks again within 100 ms.
+  nudged_.store(true);
+  work_.notify_one();
+  guard_wake_.notify_one();
+}
+
+/// Tells every waiter of the failure. Call with the lock.
+inline void engine::tell_failure() {
+  if (std::exchange(told_failure_, true)) return;
   for (workload_core* w : gated_) {
     for (auto& s : w->busy) {
       for (operation& op : s->queue) {
         if (auto* opaque = std::get_if<opaque_work>(&op.work); opaque != nullptr && !opaque->turn->granted) {
+          const std::scoped_lock failure(failure_mutex_);
           opaque->turn->refused = failure_;
         }
       }
+      // Waits on the device that stand for work which will not come must not hold anybody.
+      s->cancelled = true;
+      publish_done(*s);
     }
   }
-  // Waits that stand for work which will not come must not hold anybody.
   uncover();
   finished_.notify_all();
+}
+
+/// Lets go of everything queued, after a failure. What runs on the device is told to leave.
+inline void engine::drop_queues() {
+  for (workload_core* w : gated_) {
+    protocol::raise<atomics>(*w->host_gate);
+    for (auto& s : w->busy) {
+      left_running_.push_back(s->lane);
+      while (!s->queue.empty()) {
+        if (s->queue.back().after != nullptr) spare_events_.push_back(s->queue.back().after);
+        s->queue.pop_back();
+      }
+    }
+    w->busy.clear();
+  }
+  outstanding_ = 0;
+}
+
+/// Takes back what has not been submitted; who waits for it is told. Call with the lock.
+inline void engine::cancel_stream(stream_core& s) {
+  std::size_t dropped = 0;
+  while (!s.queue.empty() && !s.queue.back().in_flight) {
+    operation& op = s.queue.back();
+    if (auto* opaque = std::get_if<opaque_work>(&op.work)) {
+      opaque->turn->refused = std::make_exception_ptr(
+          cancelled("stream " + s.name + ": its work was cancelled because its scheduler ended while the workload, "
+                    "or one it waited for, was suspended"));
+    }
+    if (op.after != nullptr) spare_events_.push_back(op.after);
+    s.queue.pop_back();
+    --outstanding_;
+    ++dropped;
+  }
+  if (dropped == 0) return;
+  if (!s.cancelled) {
+    log("stream " + s.name + " was suspended, or waited for one that was, when its scheduler ended: " +
+        std::to_string(dropped) + " operations were cancelled");
+  }
+  s.cancelled = true;
+  publish_done(s);
+  finished_.notify_all();
+}
+
+/// On shutdown: what suspended workloads have queued will not run. What they have on the device leaves
+/// or ends first.
+inline void engine::cancel_suspended() {
+  for (workload_core* w : gated_) {
+    if (!w->suspended) continue;
+    for (auto& s : w->busy) cancel_stream(*s);
+  }
 }
 
 }  // namespace detail

@@ -33,6 +33,35 @@ inline double watchdog_seconds() {
   return end != text && seconds > 0 ? seconds : 0;
 }
 
+/// Changes whenever something on the device ends. Call with the lock.
+inline std::uint64_t engine::device_progress() const {
+  std::uint64_t sum = finished_operations_;
+  const unsigned n = activity_count_.load(std::memory_order_acquire);
+  for (unsigned i = 0; i < n; ++i) {
+    sum += atomics::load<protocol::order::relaxed, protocol::scope::system>(activities_[i].load()->completed);
+  }
+  for (const workload_core* w : gated_) {
+    for (const auto& s : w->busy) {
+      sum += atomics::load<protocol::order::relaxed, protocol::scope::system>(*s->token);
+    }
+  }
+  return sum;
+}
+
+inline bool engine::something_on_device() const {
+  if (inline_runs_.load() > 0) return true;
+  // Work that was launched, not requests that are merely open.
+  const unsigned n = activity_count_.load(std::memory_order_acquire);
+  for (unsigned i = 0; i < n; ++i) {
+    const activity_words* a = activities_[i].load();
+    const bool hold = std::any_of(workloads_.begin(), workloads_.end(), [&](const auto& w) { return &w->held == a; });
+    if (!hold && protocol::active<atomics>(*a)) return true;
+  }
+  return std::any_of(gated_.begin(), gated_.end(), [](const workload_core* w) {
+    return std::any_of(w->busy.begin(), w->busy.end(), [](const auto& s) { return on_device(*s); });
+  });
+}
+
 inline void engine::guard_loop() {
   ::prctl(PR_SET_NAME, "cede-guard", 0UL, 0UL, 0UL);
   const double watchdog = watchdog_seconds();
@@ -41,6 +70,10 @@ inline void engine::guard_loop() {
   auto moved = clock::now();
   std::int64_t answered_call = 0;  // the stuck driver call that was let go
   std::int64_t given_up_call = 0;
+  std::uint64_t seen_progress = 0;
+  auto progressed = moved;
+  bool let_go = false;  // the cover, for a moment, since nothing moved
+  bool told = false;
   while (!down_) {
     if (outstanding_ == 0) {
       guard_wake_.wait(lock, [&] { return down_ || outstanding_ != 0; });
@@ -54,6 +87,24 @@ inline void engine::guard_loop() {
       seen = finished_operations_;
       moved = now;
     }
+    const std::uint64_t progress = device_progress();
+    if (progress != seen_progress) {
+      if (let_go && !told) {
+        told = true;
+        log("work on the device stood still until the wait that stands for held-back work was let go for a "
+            "moment: code was being loaded, most likely the first launch of a kernel. Meanwhile "
+            "cudaDeviceSynchronize may have returned early. Launch kernels once before work is shared, or set "
+            "CUDA_MODULE_LOADING=EAGER");
+      }
+      let_go = false;
+      seen_progress = progress;
+      progressed = now;
+    } else if (covered_ && now - progressed > options_.stuck_after && something_on_device()) {
+      let_go = true;
+      progressed = now;
+      uncovered_until_ = now + std::chrono::milliseconds(20);
+      uncover();
+    }
     const std::int64_t since = driver_call_since_.load();
     const auto stuck = since == 0 ? std::chrono::nanoseconds(0) : since_start(now) - std::chrono::nanoseconds(since);
     if (since != 0 && stuck > options_.stuck_after && answered_call != since) {
@@ -66,18 +117,12 @@ inline void engine::guard_loop() {
     } else if (since != 0 && stuck > 2 * options_.stuck_after && given_up_call != since) {
       given_up_call = since;
       log("that launch still waits for the driver: giving up on all held-back work so that nothing hangs");
-      for (workload_core* w : gated_) {
-        for (auto& s : w->busy) {
-          atomics::store<protocol::order::release, protocol::scope::system>(*s->done, s->last_number);
-        }
-      }
-      lock.unlock();
       fail(std::make_exception_ptr(contract_error(
           "a driver call waited for held-back work while a launch waited for that call (cudaFree on "
           "memory in use is the usual one); the scheduler gave the work up. Use "
           "cede::stream::free_after, or free after synchronising the stream")));
-      lock.lock();
     }
+    if (has_failed_.load()) tell_failure();  // the dispatcher may be stuck
     if (watchdog > 0 && std::chrono::duration<double>(now - moved).count() > watchdog) {
       moved = now;
       lock.unlock();

@@ -15,10 +15,16 @@ inline void engine::throw_if_failed() const {
   if (!has_failed_.load(std::memory_order_acquire)) return;
   std::exception_ptr why;
   {
-    const std::scoped_lock lock(mutex_);
+    const std::scoped_lock lock(failure_mutex_);
     why = failure_;
   }
   std::rethrow_exception(why);
+}
+
+inline void engine::throw_if_gone(const workload_core& w) const {
+  if (!gone_.load(std::memory_order_acquire)) return;
+  throw contract_error("workload '" + w.options.name +
+                       "': its scheduler is gone; keep the scheduler alive while its workloads and streams are used");
 }
 
 inline void engine::raise_all() {
@@ -49,6 +55,7 @@ inline void engine::end_inline(stream_core& s, std::uint64_t n) {
 template <class F>
 void engine::inline_call(stream_core& s, F&& f) {
   throw_if_failed();
+  throw_if_gone(*s.work);
   const device_scope current(*device_);
   const std::scoped_lock lock(s.inline_mutex);
   // Read under the lock: `close_request` takes it after lowering `open`, so a unit is counted either
@@ -101,6 +108,7 @@ inline void engine::inline_fill(stream_core& s, void* to, unsigned char byte, st
 template <class F>
 void engine::inline_run(stream_core& s, F&& f) {
   throw_if_failed();
+  throw_if_gone(*s.work);
   const device_scope current(*device_);
   workload_core& w = *s.work;
   const bool inside = w.open.load() > 0;
@@ -108,7 +116,9 @@ void engine::inline_run(stream_core& s, F&& f) {
     protocol::begin<atomics>(w.held);
     raise_all();
   }
+  inline_runs_.fetch_add(1);
   auto end = [&] {
+    inline_runs_.fetch_sub(1);
     const std::scoped_lock lock(s.inline_mutex);
     if (w.open.load() > 0) {
       s.dirty = true;
@@ -153,6 +163,7 @@ inline void engine::inline_record(stream_core& s, cudaEvent_t e) {
 
 inline void engine::inline_wait(stream_core& s, const stream_point& p) {
   throw_if_failed();
+  throw_if_gone(*s.work);
   if (p.stream.get() == &s || is_done(p)) return;
   const device_scope current(*device_);
   if (p.stream->work->inline_path) {
@@ -165,6 +176,7 @@ inline void engine::inline_wait(stream_core& s, const stream_point& p) {
 
 inline void engine::inline_wait(stream_core& s, cudaEvent_t e, bool ours) {
   throw_if_failed();
+  throw_if_gone(*s.work);
   const device_scope current(*device_);
   if (!ours && device_->event_done(e)) return;
   block_stream(s, {s.shared_from_this(), {}, e, ours, {}});
@@ -177,6 +189,7 @@ inline void engine::block_stream(stream_core& s, blocker b) {
   {
     std::unique_lock quiet(mutex_);
     finished_.wait(quiet, [&] { return !freeing_; });
+    await_room_to_park(quiet, s);
     const std::scoped_lock lock(s.inline_mutex);
     ++s.blockers;
     if (b.foreign != nullptr) {
@@ -188,6 +201,7 @@ inline void engine::block_stream(stream_core& s, blocker b) {
   {
     const std::scoped_lock lock(requests_mutex_);
     blockers_.push_back(std::move(b));
+    blockers_count_.store(blockers_.size(), std::memory_order_relaxed);
   }
   wake_dispatcher();
 }
@@ -206,10 +220,11 @@ inline std::shared_ptr<request_core> engine::open_request(workload_core* w, cloc
   r->opener = std::this_thread::get_id();
   r->opened = clock::now();
   r->arrived = arrived == clock::time_point{} ? r->opened : arrived;
+  const std::scoped_lock lock(requests_mutex_);
+  throw_if_gone(*w);  // under the lock: `shutdown` closes what is in the list by then
   protocol::begin<atomics>(w->held);
   w->open.fetch_add(1);
   raise_all();
-  const std::scoped_lock lock(requests_mutex_);
   r->flow = ++flows_;
   ++requests_opened_;
   open_requests_.push_back(r);

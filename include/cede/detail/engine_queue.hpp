@@ -22,7 +22,7 @@ inline void engine::wake_dispatcher() {
 /// One wait on a stream of its own that ends when nothing gated is outstanding: with it,
 /// `cudaDeviceSynchronize` and its like cover what is held back or preempted. Call with the lock.
 inline void engine::cover(std::unique_lock<std::mutex>&) {
-  if (covered_ || cover_stream_ == nullptr) return;
+  if (covered_ || cover_stream_ == nullptr || clock::now() < uncovered_until_) return;
   covered_ = true;
   device_->wait_value(cover_stream_, cover_word_, ++cover_value_);
 }
@@ -33,20 +33,52 @@ inline void engine::uncover() {
   atomics::store<protocol::order::release, protocol::scope::system>(*cover_word_, cover_value_);
 }
 
+/// Streams of the program that stand in a wait of ours on the device, the cover included.
+inline std::size_t engine::parked_streams() const {
+  std::size_t n = 1;
+  for (const workload_core* w : gated_) {
+    for (const auto& s : w->busy) {
+      if (s->adopted != nullptr && !s->queue.empty()) ++n;
+      if (s->marked > s->finished.load(std::memory_order_relaxed)) ++n;
+    }
+  }
+  return n + blockers_count_.load(std::memory_order_relaxed);
+}
+
+/// Waits until one more stream may be parked: the device has few queues, and one whose head waits
+/// holds up every stream mapped to it. Gives up the lock meanwhile; the requests of this thread give way.
+inline void engine::await_room_to_park(std::unique_lock<std::mutex>& lock, const stream_core& s) {
+  std::unique_ptr<parked_requests> giving_way;
+  while (parked_streams() >= device_->facts().parked_limit && !down_ && !has_failed_.load()) {
+    if (s.inside_run.load() == std::this_thread::get_id()) {
+      throw contract_error("stream " + s.name + ": too many streams wait for gated work already and the caller runs "
+                           "inside a run() of this one; record or wait after run()");
+    }
+    if (!giving_way) {
+      lock.unlock();
+      giving_way = std::make_unique<parked_requests>(*this);
+      lock.lock();
+      continue;
+    }
+    finished_.wait_for(lock, std::chrono::milliseconds(100));
+  }
+}
+
 /// Queues an operation; returns its number. Waits only if the queue is full.
 inline std::uint64_t engine::enqueue(stream_core& s, operation op) {
   throw_if_failed();
-  if (s.inside_run == std::this_thread::get_id() && s.queue.size() >= options_.max_queued) {
-    throw contract_error("stream " + s.name + ": its queue is full and the caller runs inside its own "
-                         "run(), which must return first; launch outside run()");
-  }
   const device_scope current(*device_);
   std::unique_ptr<parked_requests> park_while_full;
   std::unique_lock lock(mutex_);
+  if (s.adopted != nullptr && s.queue.empty()) await_room_to_park(lock, s);
   // An adopted stream has one wait per operation in front of the driver's own queue, which blocks when
   // it is full: stay well below.
   const std::size_t room = s.adopted != nullptr ? std::min<std::size_t>(options_.max_queued, 256) : options_.max_queued;
   while ((s.queue.size() >= room || freeing_) && !down_ && !has_failed_.load()) {
+    if (!freeing_ && s.inside_run.load() == std::this_thread::get_id()) {
+      throw contract_error("stream " + s.name + ": its queue is full and the caller runs inside its own "
+                           "run(), which must return first; launch outside run()");
+    }
     if (!park_while_full) {
       lock.unlock();
       park_while_full = std::make_unique<parked_requests>(*this);
@@ -105,7 +137,7 @@ inline plan engine::plan_for(const workload_core&, const kernel_entry& k, const 
 /// Runs a callable on this thread once the stream's turn has come and all before it is done.
 template <class F>
 void engine::gated_run(stream_core& s, F&& f) {
-  if (s.inside_run == std::this_thread::get_id()) {
+  if (s.inside_run.load() == std::this_thread::get_id()) {
     throw contract_error("stream " + s.name + ": run() inside its own run() would wait for itself; use "
                          "the raw stream that was passed in");
   }
@@ -118,13 +150,13 @@ void engine::gated_run(stream_core& s, F&& f) {
     std::unique_lock lock(mutex_);
     finished_.wait(lock, [&] { return turn->granted || turn->refused; });
     if (turn->refused) std::rethrow_exception(turn->refused);
-    s.inside_run = std::this_thread::get_id();
+    s.inside_run.store(std::this_thread::get_id());
   }
   const device_scope current(*device_);
   auto end = [&] {
     // The dispatcher leaves word of the end behind whatever the callable put on the lane.
     const std::scoped_lock lock(mutex_);
-    s.inside_run = {};
+    s.inside_run.store({});
     turn->called = true;
     nudged_.store(true);
   };
@@ -151,6 +183,8 @@ inline void engine::gated_record(stream_core& s, cudaEvent_t e) {
   // Marks have a stream of their own, parked in waits: the lane must stay free for resumes.
   cudaStream_t mark = s.marks;
   if (mark == nullptr) mark = s.marks = device_->make_stream(stream_class::cover);
+  if (s.marked <= s.finished.load()) await_room_to_park(lock, s);
+  s.marked = s.last_number;
   device_->wait_value(mark, s.done, s.last_number);
   device_->record_event(mark, e);
 }
@@ -234,7 +268,7 @@ inline bool engine::wait_for(const stream_point& p, clock::time_point deadline) 
     throw_if_failed();
     return true;
   }
-  if (s.inside_run == std::this_thread::get_id() && !s.work->inline_path) {
+  if (s.inside_run.load() == std::this_thread::get_id()) {
     throw contract_error("stream " + s.name + ": waiting for it inside its own run() would wait for "
                          "itself; synchronise the raw stream that was passed in, or wait after run()");
   }
@@ -271,7 +305,10 @@ inline bool engine::wait_for(const stream_point& p, clock::time_point deadline) 
       lock.unlock();
       throw_if_failed();
     }
-    if (down_) throw cancelled("stream " + s.name + ": its work was cancelled when the scheduler shut down");
+    if (down_ || is_over(p)) {
+      throw cancelled("stream " + s.name + ": its work was cancelled because its scheduler ended while the workload, "
+                      "or one it waited for, was suspended");
+    }
     if (deadline == clock::time_point::max()) {
       finished_.wait_for(lock, std::chrono::milliseconds(200));
     } else if (finished_.wait_until(lock, deadline) == std::cv_status::timeout && !is_done(p)) {

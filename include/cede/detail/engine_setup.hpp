@@ -54,6 +54,7 @@ inline void engine::shutdown() noexcept {
     std::vector<std::shared_ptr<request_core>> open;
     {
       const std::scoped_lock lock(requests_mutex_);
+      gone_.store(true, std::memory_order_release);
       open = open_requests_;
     }
     for (auto& r : open) {
@@ -67,27 +68,11 @@ inline void engine::shutdown() noexcept {
       const std::scoped_lock lock(mutex_);
       if (stopping_) return;
       stopping_ = true;
-      for (workload_core* w : gated_) {
-        if (!w->suspended) continue;
-        w->suspended = false;
-        std::size_t dropped = 0;
-        for (auto& s : w->busy) {
-          while (!s->queue.empty() && !s->queue.back().in_flight && s->queue.back().launch() != nullptr) {
-            ++dropped;
-            if (s->queue.back().after != nullptr) spare_events_.push_back(s->queue.back().after);
-            s->queue.pop_back();
-            --outstanding_;
-          }
-        }
-        if (dropped > 0) {
-          log("workload '" + w->options.name + "' was suspended when its scheduler ended: " +
-              std::to_string(dropped) + " launches were cancelled");
-        }
-      }
       nudged_.store(true);
       work_.notify_all();
     }
     if (dispatcher_.joinable()) dispatcher_.join();
+    await_device();
     {
       const std::scoped_lock lock(mutex_);
       down_ = true;
@@ -97,13 +82,58 @@ inline void engine::shutdown() noexcept {
     }
     if (guard_.joinable()) guard_.join();
     if (deferred_.joinable()) deferred_.join();
+    // What holds a stream holds this engine.
+    std::vector<blocker> blockers;
+    std::vector<answering> unanswered;
+    const std::scoped_lock lock(requests_mutex_);
+    blockers.swap(blockers_);
+    unanswered.swap(answering_);
+    open_requests_.clear();
   } catch (const std::exception& e) {
     std::fprintf(stderr, "cede: shutting a scheduler down failed: %s\n", e.what());
   }
 }
 
+/// What is on the device still uses its callers' memory: nobody is told that the scheduler is gone
+/// before it has ended.
+inline void engine::await_device() noexcept {
+  auto quietly = [](auto&& call) {
+    try {
+      call();
+      return true;
+    } catch (const std::exception&) {
+      return false;  // a device that has failed has nothing to wait for
+    }
+  };
+  static_cast<void>(quietly([&] {
+    const device_scope current(*device_);
+    while (!has_failed_.load() && latency_critical_active()) {
+      std::this_thread::sleep_for(std::chrono::microseconds(50));
+      if (!quietly([&] { device_->check(); })) break;
+    }
+    if (!has_failed_.load()) return;
+    std::vector<cudaStream_t> lanes;
+    {
+      const std::scoped_lock lock(mutex_, requests_mutex_, spares_mutex_);
+      lanes.swap(left_running_);
+      for (const auto& w : workloads_) {
+        for (auto& weak : w->streams) {
+          if (auto s = weak.lock()) lanes.push_back(s->lane);
+        }
+      }
+      for (const lane_kit& kit : spare_inline_) lanes.push_back(kit.lane);
+    }
+    for (cudaStream_t lane : lanes) static_cast<void>(quietly([&] { device_->synchronize(lane); }));
+    for (auto& [point, memory] : condemned_) trash_.push_back(memory);
+    condemned_.clear();
+    for (void* p : trash_) static_cast<void>(quietly([&] { device_->release(p); }));
+    trash_.clear();
+  }));
+}
+
 inline workload_core* engine::add_workload(workload_options o) {
   throw_if_failed();
+  if (gone_.load()) throw contract_error("workload '" + o.name + "': its scheduler is gone");
   const std::string who = "workload '" + o.name + "': ";
   if (!(o.weight > 0) || !std::isfinite(o.weight)) {
     throw invalid_argument(who + "weight is " + std::to_string(o.weight) + "; it must be a finite number > 0");
@@ -146,6 +176,7 @@ inline workload_core* engine::add_workload(workload_options o) {
 
 inline std::shared_ptr<stream_core> engine::add_stream(workload_core* w, cudaStream_t adopt) {
   throw_if_failed();
+  throw_if_gone(*w);
   const device_scope current(*device_);
   auto s = std::make_shared<stream_core>();
   s->owner = shared_from_this();
