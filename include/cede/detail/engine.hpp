@@ -246,7 +246,7 @@ class engine : public std::enable_shared_from_this<engine> {
   std::vector<void*> trash_;          ///< of these, what may be freed once nothing is in flight
   std::size_t outstanding_ = 0;       ///< gated operations not finished
   bool stopping_ = false;
-  bool freeing_ = false;              ///< the dispatcher is inside cudaFree: nothing new may be queued
+  bool quiet_ = false;              ///< inside a driver call that waits for the device: nothing new may be queued
   bool down_ = false;
   bool told_failure_ = false;
   std::vector<cudaStream_t> left_running_;  ///< lanes with work on them when the device failed

@@ -499,7 +499,7 @@ inline void engine::free_trash(std::unique_lock<std::mutex>& lock) {
   std::vector<void*> now;
   now.swap(trash_);
   uncover();
-  freeing_ = true;
+  quiet_ = true;
   lock.unlock();
   std::exception_ptr trouble;
   for (void* p : now) {
@@ -510,7 +510,7 @@ inline void engine::free_trash(std::unique_lock<std::mutex>& lock) {
     }
   }
   lock.lock();
-  freeing_ = false;
+  quiet_ = false;
   finished_.notify_all();
   if (outstanding_ != 0) cover(lock);
   if (trouble) std::rethrow_exception(trouble);
@@ -557,7 +557,7 @@ inline void engine::dispatch_loop() {
         trash_.push_back(c.second);
         return true;
       });
-      if (!trash_.empty()) free_trash(lock);
+      if (!trash_.empty() && !quiet_) free_trash(lock);
       if (!anything_outstanding() && !blocked_inline) {
         uncover();
         finished_.notify_all();
@@ -573,7 +573,7 @@ inline void engine::dispatch_loop() {
         quiet = 0;
         continue;
       }
-      if (outstanding_ != 0) cover(lock);  // again, after the guard let it go for a moment
+      if (outstanding_ != 0 && !quiet_) cover(lock);  // again, after the guard let it go for a moment
       close_overdue_requests(lock);
 
       const bool active = latency_critical_active();
@@ -595,7 +595,7 @@ inline void engine::dispatch_loop() {
           // On the latency-critical path the gate is up already; a second raise is harmless.
           if (!active) last_raise_.store(since_start(clock::now()).count(), std::memory_order_relaxed);
           protocol::raise<atomics>(*w.host_gate);
-        } else if (trash_.empty()) {
+        } else if (trash_.empty() && !quiet_) {
           submit_workload(w, lock);
         }
       }

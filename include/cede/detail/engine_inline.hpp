@@ -188,7 +188,7 @@ inline void engine::block_stream(stream_core& s, blocker b) {
   b.parked = park_requests(std::this_thread::get_id());
   {
     std::unique_lock quiet(mutex_);
-    finished_.wait(quiet, [&] { return !freeing_; });
+    finished_.wait(quiet, [&] { return !quiet_; });
     await_room_to_park(quiet, s);
     const std::scoped_lock lock(s.inline_mutex);
     ++s.blockers;

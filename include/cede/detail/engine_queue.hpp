@@ -74,8 +74,8 @@ inline std::uint64_t engine::enqueue(stream_core& s, operation op) {
   // An adopted stream has one wait per operation in front of the driver's own queue, which blocks when
   // it is full: stay well below.
   const std::size_t room = s.adopted != nullptr ? std::min<std::size_t>(options_.max_queued, 256) : options_.max_queued;
-  while ((s.queue.size() >= room || freeing_) && !down_ && !has_failed_.load()) {
-    if (!freeing_ && s.inside_run.load() == std::this_thread::get_id()) {
+  while ((s.queue.size() >= room || quiet_) && !down_ && !has_failed_.load()) {
+    if (!quiet_ && s.inside_run.load() == std::this_thread::get_id()) {
       throw contract_error("stream " + s.name + ": its queue is full and the caller runs inside its own "
                            "run(), which must return first; launch outside run()");
     }
@@ -175,7 +175,7 @@ inline void engine::gated_record(stream_core& s, cudaEvent_t e) {
   throw_if_failed();
   const device_scope current(*device_);
   std::unique_lock lock(mutex_);
-  finished_.wait(lock, [&] { return !freeing_; });
+  finished_.wait(lock, [&] { return !quiet_; });
   if (s.adopted != nullptr) {
     device_->record_event(s.adopted, e);
     return;

@@ -256,10 +256,46 @@ inline void engine::retire(stream_core& s) noexcept {
 }
 
 inline void engine::prepare(const kernel_entry& k) {
-  // Loading code beside running kernels may wait for them, and what waits behind a gate would never
-  // end: nothing new is submitted meanwhile. Only bodies that came with a library opened later get here.
+  // Loading code may wait for everything on the device, so gated work leaves first and nothing new is
+  // queued meanwhile. Only bodies that came with a library opened later get here: the others were
+  // loaded when the scheduler was made.
   const device_scope current(*device_);
-  device_->prepare(k);
+  std::unique_lock lock(mutex_);
+  finished_.wait(lock, [&] { return !quiet_; });
+  if (parked_streams() > 1 || has_failed_.load() || down_) {
+    // Streams of the program wait for gated work: it has to go on for them.
+    lock.unlock();
+    device_->prepare(k);
+    return;
+  }
+  quiet_ = true;
+  for (workload_core* w : gated_) {
+    protocol::raise<atomics>(*w->host_gate);
+    w->raised = true;
+  }
+  auto leaving = [&] {
+    return std::any_of(gated_.begin(), gated_.end(), [](const workload_core* w) {
+      return std::any_of(w->busy.begin(), w->busy.end(), [](const auto& s) { return on_device(*s); });
+    });
+  };
+  nudged_.store(true);
+  while (leaving() && !has_failed_.load()) finished_.wait_for(lock, std::chrono::milliseconds(1));
+  uncover();
+  lock.unlock();
+  auto end = [&] {
+    lock.lock();
+    quiet_ = false;
+    lock.unlock();
+    nudged_.store(true);
+    finished_.notify_all();
+  };
+  try {
+    device_->prepare(k);
+  } catch (...) {
+    end();
+    throw;
+  }
+  end();
 }
 
 inline stream_core::~stream_core() {
