@@ -262,8 +262,12 @@ inline void engine::prepare(const kernel_entry& k) {
   const device_scope current(*device_);
   std::unique_lock lock(mutex_);
   finished_.wait(lock, [&] { return !quiet_; });
-  if (parked_streams() > 1 || has_failed_.load() || down_) {
-    // Streams of the program wait for gated work: it has to go on for them.
+  const bool inside_run = std::any_of(gated_.begin(), gated_.end(), [](const workload_core* w) {
+    return std::any_of(w->busy.begin(), w->busy.end(),
+                       [](const auto& s) { return s->inside_run.load() == std::this_thread::get_id(); });
+  });
+  if (inside_run || parked_streams() > 1 || has_failed_.load() || down_) {
+    // Streams of the program wait for gated work, or it is this thread's own: it has to go on.
     lock.unlock();
     device_->prepare(k);
     return;
