@@ -23,6 +23,8 @@ struct index3 {
 };
 
 namespace detail {
+__extension__ typedef unsigned __int128 uint128;  // not ISO C++, as -Wpedantic would say
+
 template <class T>
 concept extent_integer = std::integral<T> && !std::same_as<std::remove_cv_t<T>, bool>;
 
@@ -76,7 +78,7 @@ struct extent {
 
   /// Product of the axes, or `invalid_argument` if it passes 64 bits.
   [[nodiscard]] constexpr std::uint64_t count() const {
-    const auto product = static_cast<unsigned __int128>(x) * y;
+    const auto product = static_cast<detail::uint128>(x) * y;
     if ((product >> 64) != 0 || ((product * z) >> 64) != 0) {
       throw invalid_argument("extent " + text() + " holds more than 2^64 - 1 elements");
     }
@@ -106,7 +108,7 @@ struct shape_limits {
   extent grid{std::uint64_t{2147483647}, std::uint64_t{65535}, std::uint64_t{65535}};
   extent block{1024, 1024, 64};
   std::uint64_t threads = 1024;
-  std::size_t shared = 48U * 1024U;  ///< dynamic + static bytes a block may have
+  std::size_t shared = std::size_t{48} * 1024;  ///< dynamic + static bytes a block may have
 };
 
 /// Throws `invalid_argument`, naming the launch, the axis and the limit, if `s` does not fit.
