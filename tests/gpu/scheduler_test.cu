@@ -228,6 +228,11 @@ TEST_CASE("opaque work: on this thread, after all before it, before all behind i
 }
 
 TEST_CASE("waiting for gated work inside a request does not deadlock") {
+  {
+    buffer<unsigned> two(2);
+    plain_copy<<<1, 1>>>(two.get(), two.get() + 1);  // loaded before work is shared
+    CUDA_OK(cudaDeviceSynchronize());
+  }
   cede::scheduler gpu;
   auto serve = gpu.workload(serve_options());
   auto train = gpu.workload(train_options());
@@ -300,6 +305,39 @@ TEST_CASE("cudaFree while a launch is held back returns, with a message; free_af
     } while (after < before + (std::size_t{32} << 20U) && std::chrono::steady_clock::now() - begin < 5s);
     CHECK(after >= before + (std::size_t{32} << 20U));
   }
+}
+
+namespace {
+template <int N>
+__global__ void never_loaded_before(unsigned* p) {
+  *p = N;
+}
+}  // namespace
+
+TEST_CASE("first launch of a kernel while a stream waits for gated work: right, or a sentence; never a hang") {
+  // Loading waits for all streams, one of which waits for work that cannot be launched until the load
+  // is done. Whoever has the driver load eagerly never meets this.
+  cede::scheduler gpu(cede::scheduler_options{.stuck_after = 200ms});
+  auto serve = gpu.workload(serve_options());
+  auto train = gpu.workload(train_options());
+  cede::stream s = serve.stream();
+  cede::stream t = train.stream();
+  buffer<unsigned> hits(1000), seen(1);
+  bool right = false;
+  std::string said;
+  try {
+    {
+      auto request = serve.request();
+      t.launch({.grid = 1000, .block = 32}, spin_cycles{10000, hits.get()});
+      s.wait(t.record());
+      s.run([&](cudaStream_t raw) { never_loaded_before<7><<<1, 1, 0, raw>>>(seen.get()); });
+    }
+    right = s.synchronize_for(10s) && t.synchronize_for(10s);
+  } catch (const cede::error& e) {
+    said = e.what();
+  }
+  MESSAGE(right ? "right" : said);
+  CHECK((right || said.find("CUDA_MODULE_LOADING=EAGER") != std::string::npos));
 }
 
 TEST_CASE("ten thousand best-effort launches queued: a latency-critical launch still goes through") {

@@ -292,6 +292,12 @@ class engine : public std::enable_shared_from_this<engine> {
   std::uint64_t* cover_word_ = nullptr;
   std::uint64_t cover_value_ = 0;
   bool covered_ = false;
+  // Asks whether the device does anything at all: a store on a stream of its own.
+  cudaStream_t probe_stream_ = nullptr;
+  std::uint64_t* probe_word_ = nullptr;
+  std::uint64_t probe_value_ = 0;
+  clock::time_point probed_{};
+  bool probe_wanted_ = false;            ///< by the guard, of the dispatcher
   clock::time_point uncovered_until_{};  ///< let go for a moment by the guard
 
   // guard

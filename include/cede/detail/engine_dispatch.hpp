@@ -574,6 +574,11 @@ inline void engine::dispatch_loop() {
         continue;
       }
       if (outstanding_ != 0 && !quiet_) cover(lock);  // again, after the guard let it go for a moment
+      if (std::exchange(probe_wanted_, false)) {
+        probed_ = clock::now();
+        ++probe_value_;
+        driver_call(lock, [&] { device_->write_value(probe_stream_, probe_word_, probe_value_); });
+      }
       close_overdue_requests(lock);
 
       const bool active = latency_critical_active();

@@ -87,7 +87,10 @@ inline void engine::guard_loop() {
       seen = finished_operations_;
       moved = now;
     }
+    // Nothing ended for a while: ask whether the device does anything. A long kernel lets the probe
+    // through; code that is being loaded does not, and waits for all streams, parked ones included.
     const std::uint64_t progress = device_progress();
+    const bool probing = atomics::load<protocol::order::acquire, protocol::scope::system>(*probe_word_) < probe_value_;
     if (progress != seen_progress) {
       if (let_go && !told) {
         told = true;
@@ -99,11 +102,18 @@ inline void engine::guard_loop() {
       let_go = false;
       seen_progress = progress;
       progressed = now;
-    } else if (covered_ && now - progressed > options_.stuck_after && something_on_device()) {
-      let_go = true;
+    } else if (!probing && !probe_wanted_ && now - progressed > options_.stuck_after / 2 && something_on_device()) {
+      probe_wanted_ = true;
       progressed = now;
-      uncovered_until_ = now + std::chrono::milliseconds(20);
+    } else if (probing && !let_go && now - probed_ > options_.stuck_after / 2) {
+      let_go = true;
+      uncovered_until_ = now + 4 * options_.stuck_after;
       uncover();
+    } else if (probing && let_go && now - probed_ > 2 * options_.stuck_after && parked_streams() > 1) {
+      fail(std::make_exception_ptr(contract_error(
+          "the device stands still: code is being loaded (the first launch of a kernel), which waits for all streams, "
+          "and one of them waits for gated work. The scheduler gave that work up so that nothing hangs. Launch kernels "
+          "once before work is shared, or set CUDA_MODULE_LOADING=EAGER")));
     }
     const std::int64_t since = driver_call_since_.load();
     const auto stuck = since == 0 ? std::chrono::nanoseconds(0) : since_start(now) - std::chrono::nanoseconds(since);

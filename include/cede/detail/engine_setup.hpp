@@ -33,6 +33,8 @@ inline engine::engine(std::shared_ptr<device> d, scheduler_options o)
   device_->write_value(cover_stream_, cover_word_, 0);
   device_->wait_value(cover_stream_, cover_word_, 0);
   device_->synchronize(cover_stream_);
+  probe_stream_ = device_->make_stream(stream_class::cover);
+  probe_word_ = static_cast<std::uint64_t*>(device_->words(sizeof(std::uint64_t), true));
   dispatcher_ = std::thread([this] { dispatch_loop(); });
   guard_ = std::thread([this] { guard_loop(); });
   deferred_ = std::thread([this] { deferred_loop(); });
@@ -47,6 +49,7 @@ inline engine::~engine() {
   }
   for (cudaStream_t s : spare_marks_) device_->destroy_stream(s);
   if (cover_stream_ != nullptr) device_->destroy_stream(cover_stream_);
+  if (probe_stream_ != nullptr) device_->destroy_stream(probe_stream_);
 }
 
 inline void engine::shutdown() noexcept {
