@@ -53,27 +53,31 @@ def build(args, tests, log):
     groups = sorted({test["group"] for test in programs})
     if not groups:
         return set()
-    command = ["ninja", "-C", args.build, "-j", str(args.jobs), "-k", "0"]
+    ninja_here = ["ninja", "-C", args.build]
     print("building", flush=True)
     progress = Progress("built")
-    with subprocess.Popen(command + [f"test-{group}" for group in groups], stdin=subprocess.DEVNULL,
+    failed = set()
+    with subprocess.Popen(ninja_here + ["-j", str(args.jobs), "-k", "0"]
+                          + [f"test-{group}" for group in groups], stdin=subprocess.DEVNULL,
                           stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True) as ninja:
         for line in ninja.stdout:
             log.write(line)
             step = re.match(r"\[(\d+)/(\d+)\]", line)
             if step:
                 progress.at(*step.groups())
+            elif line.startswith("FAILED: "):
+                failed.update(line.split()[1:])
     if ninja.returncode == 0:
         return set()
-    # An older program may still be there: ask ninja which ones are not up to date.
-    stale = set()
+    # An older program may still be there: what counts is whether a step on its way failed.
+    unbuilt = set()
     for test in programs:
         target = os.path.relpath(test["cmd"][0], args.build)
-        asked = subprocess.run(["ninja", "-C", args.build, "-n", target], capture_output=True,
-                               text=True, check=False)
-        if "no work to do" not in asked.stdout:
-            stale.add(test["cmd"][0])
-    return stale
+        steps = subprocess.run(ninja_here + ["-t", "commands", target], capture_output=True, text=True,
+                               check=False)
+        if steps.returncode != 0 or not failed or failed.intersection(steps.stdout.split()):
+            unbuilt.add(test["cmd"][0])
+    return unbuilt
 
 
 def run(test):
