@@ -32,7 +32,7 @@ class event {
   }
   /// The same for at most `limit`; false if that passed first.
   [[nodiscard]] bool synchronize_for(std::chrono::nanoseconds limit) const {
-    return !point_.stream || point_.stream->owner->wait_for(point_, detail::clock::now() + limit);
+    return !point_.stream || point_.stream->owner->wait_for(point_, detail::deadline_after(limit));
   }
 
  private:

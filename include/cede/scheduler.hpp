@@ -72,19 +72,23 @@ class scheduler {
 
   /// A new workload. Set-up: may wait for the device.
   [[nodiscard]] cede::workload workload(workload_options o) {
-    return {core_->inside, core_->inside->add_workload(std::move(o))};
+    return {core().inside, core().inside->add_workload(std::move(o))};
   }
   /// Counters and distributions since the start. Does not wait.
-  [[nodiscard]] scheduler_stats stats() const { return core_->inside->snapshot(); }
+  [[nodiscard]] scheduler_stats stats() const { return core().inside->snapshot(); }
   /// In words: what happened, what is pending and why. Does not wait.
-  [[nodiscard]] std::string explain() const { return core_->inside->explain(); }
+  [[nodiscard]] std::string explain() const { return core().inside->explain(); }
   /// Writes the timeline kept since the start as JSON for ui.perfetto.dev. Throws `contract_error`
   /// unless `scheduler_options::timeline` is set, `error` if the file cannot be written.
-  void write_timeline(const std::string& path) const { core_->inside->write_timeline(path); }
+  void write_timeline(const std::string& path) const { core().inside->write_timeline(path); }
   /// Name of the device.
-  [[nodiscard]] std::string device() const { return core_->inside->machine().facts().name; }
+  [[nodiscard]] std::string device() const { return core().inside->machine().facts().name; }
 
  private:
+  [[nodiscard]] detail::scheduler_core& core() const {
+    if (!core_) throw contract_error("a scheduler handle that was moved from was used; use the one it was moved to");
+    return *core_;
+  }
   std::shared_ptr<detail::scheduler_core> core_;
 };
 

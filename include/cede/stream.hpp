@@ -184,7 +184,7 @@ class stream {
   /// The same for at most `limit`; false if that passed first.
   [[nodiscard]] bool synchronize_for(std::chrono::nanoseconds limit) {
     detail::stream_core& s = core("synchronize_for");
-    const bool done = s.owner->wait_for(s.owner->newest(core_), detail::clock::now() + limit);
+    const bool done = s.owner->wait_for(s.owner->newest(core_), detail::deadline_after(limit));
     if (done) s.owner->collect_answers();
     return done;
   }

@@ -14,7 +14,7 @@ int run_preempted(Job& job, cudaStream_t s) {
   int yields = 0;
   for (;;) {
     job.launch(s);
-    REQUIRE_MESSAGE(job.wait_for(20s), "the launch neither finished nor left within 20 s");
+    REQUIRE_MESSAGE(job.wait_for(patience()), "the launch neither finished nor left in time");
     if (job.finished()) return yields;
     ++yields;
   }
@@ -64,7 +64,7 @@ TEST_CASE("preemptible: unpreempted launches over 1- to 3-D grids and block shap
         buffer<unsigned> hits(tiles), out(std::size_t{tiles} * threads);
         cede::preemptible job{{.grid = grid, .block = block}, count_tiles{hits.get(), out.get(), 1}, {.form = f}};
         job.launch(s.s);
-        REQUIRE(job.wait_for(20s));
+        REQUIRE(job.wait_for(patience()));
         CHECK(job.finished());
         CHECK(job.cursor() == tiles);
         CHECK(hits.read() == std::vector<unsigned>(tiles, 1));
@@ -75,12 +75,12 @@ TEST_CASE("preemptible: unpreempted launches over 1- to 3-D grids and block shap
 
 TEST_CASE("preemptible: random raises, no barrier: bit-equal, every tile exactly once") {
   raw_stream s;
-  constexpr unsigned tiles = 60000;
+  const unsigned tiles = sized(60000);
   constexpr unsigned threads = 128;
   buffer<unsigned> once(tiles), reference(tiles * threads);
   cede::preemptible calm{{.grid = tiles, .block = threads}, count_tiles{once.get(), reference.get(), 200}};
   calm.launch(s.s);
-  REQUIRE(calm.wait_for(20s));
+  REQUIRE(calm.wait_for(patience()));
   const auto expected = reference.read();
   for (cede::form f : forms) {
     for (unsigned batch : {1U, 4U}) {
@@ -90,12 +90,12 @@ TEST_CASE("preemptible: random raises, no barrier: bit-equal, every tile exactly
       int made = 0;
       int yields = 0;
       unsigned seed = 1;
-      while (made < raises(4000)) {
+      while (made < raises(10000)) {
         buffer<unsigned> hits(tiles), out(tiles * threads);
         cede::preemptible job{{.grid = tiles, .block = threads},
                               count_tiles{hits.get(), out.get(), 200},
                               {.form = f, .tiles_per_claim = batch}};
-        random_raiser raiser([&] { job.yield(); }, raises(4000), 60, seed++);
+        random_raiser raiser([&] { job.yield(); }, raises(10000), 60, seed++);
         yields += run_preempted(job, s.s);
         made += raiser.stop();
         REQUIRE(hits.read() == std::vector<unsigned>(tiles, 1));
@@ -109,7 +109,7 @@ TEST_CASE("preemptible: random raises, no barrier: bit-equal, every tile exactly
 
 TEST_CASE("preemptible: random raises, barriers and shared memory") {
   raw_stream s;
-  constexpr unsigned tiles = 40000;
+  const unsigned tiles = sized(40000);
   constexpr unsigned threads = 256;
   std::vector<unsigned> input(tiles * threads);
   for (unsigned i = 0; i < input.size(); ++i) input[i] = mix(i);
@@ -123,12 +123,12 @@ TEST_CASE("preemptible: random raises, barriers and shared memory") {
     int made = 0;
     int yields = 0;
     unsigned seed = 100;
-    while (made < raises(3000)) {
+    while (made < raises(10000)) {
       buffer<unsigned> out(tiles), hits(tiles);
       cede::preemptible job{{.grid = tiles, .block = threads, .shared = threads * sizeof(unsigned)},
                             reduce_tile{in.get(), out.get(), hits.get()},
                             {.form = f}};
-      random_raiser raiser([&] { job.yield(); }, raises(3000), 40, seed++);
+      random_raiser raiser([&] { job.yield(); }, raises(10000), 40, seed++);
       yields += run_preempted(job, s.s);
       made += raiser.stop();
       REQUIRE(hits.read() == std::vector<unsigned>(tiles, 1));
@@ -142,7 +142,7 @@ TEST_CASE("preemptible: random raises, barriers and shared memory") {
 TEST_CASE("preemptible: early returns before later barriers, partial warps, random raises") {
   raw_stream s;
   for (cede::form f : forms) {
-    for (unsigned n : {1U, 31U, 33U, 1000U, 999999U, 1000001U, 4000037U}) {
+    for (unsigned n : {1U, 31U, 33U, 1000U, sized(999999U), sized(1000001U), sized(4000037U)}) {
       CAPTURE(name_of(f));
       CAPTURE(n);
       const unsigned threads = 96;
@@ -159,7 +159,7 @@ TEST_CASE("preemptible: early returns before later barriers, partial warps, rand
                             early_return{n, in.get(), out.get()},
                             {.form = f}};
       int made = 0;
-      const int wanted = n < 100000 ? 0 : raises(1500);
+      const int wanted = n <= 1000 ? 0 : raises(5000);
       unsigned seed = 7;
       do {
         out.clear();
@@ -174,16 +174,16 @@ TEST_CASE("preemptible: early returns before later barriers, partial warps, rand
 
 TEST_CASE("preemptible: look-back bodies never hang and stay in order") {
   raw_stream s;
-  constexpr unsigned tiles = 20000;
+  const unsigned tiles = sized(20000);
   for (cede::form f : forms) {
     CAPTURE(name_of(f));
     int made = 0;
     unsigned seed = 55;
-    while (made < raises(1500)) {
+    while (made < raises(5000)) {
       buffer<unsigned long long> sums(tiles);
       buffer<unsigned> violations(1);
       cede::preemptible job{{.grid = tiles, .block = 32}, look_back{sums.get(), violations.get()}, {.form = f}};
-      random_raiser raiser([&] { job.yield(); }, raises(1500), 50, seed++);
+      random_raiser raiser([&] { job.yield(); }, raises(5000), 50, seed++);
       run_preempted(job, s.s);
       made += raiser.stop();
       CHECK(violations.read()[0] == 0);
@@ -304,7 +304,7 @@ TEST_CASE("launch bounds and native bodies") {
   buffer<unsigned> hits(1000);
   cede::preemptible ok{{.grid = 1000, .block = 128}, bounded{hits.get()}};
   ok.launch(s.s);
-  REQUIRE(ok.wait_for(20s));
+  REQUIRE(ok.wait_for(patience()));
   CHECK(hits.read() == std::vector<unsigned>(1000, 128));
   CHECK_THROWS_WITH_AS((cede::preemptible{{.grid = 1000, .block = 256}, bounded{hits.get()}}),
                        doctest::Contains("max_threads"), cede::invalid_argument);

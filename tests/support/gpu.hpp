@@ -55,6 +55,13 @@ inline int raises(int native = 10000) {
   return text == nullptr ? native : std::atoi(text);
 }
 
+/// Whether a tool such as compute-sanitizer runs the test, many times slower.
+inline bool under_tool() { return std::getenv("CEDE_TEST_RAISES") != nullptr; }
+/// A grid of `n` tiles, smaller under a tool.
+inline unsigned sized(unsigned n) { return under_tool() ? n / 16 : n; }
+/// How long a wait may take before it counts as a hang.
+inline std::chrono::seconds patience() { return std::chrono::seconds(under_tool() ? 200 : 20); }
+
 CEDE_BODY inline unsigned mix(unsigned x) {
   x ^= x >> 16U;
   x *= 0x7feb352dU;

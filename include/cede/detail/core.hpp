@@ -81,7 +81,7 @@ struct stream_core : std::enable_shared_from_this<stream_core> {
   activity_words* activity = nullptr;                 // shared: `completed` is written by the stream
   std::uint64_t last_write = 0;                       ///< newest value the stream will write
   bool dirty = false;                                 ///< work of an open request, not yet counted
-  unsigned blockers = 0;                              ///< unmet waits on gated or foreign work
+  std::atomic<unsigned> blockers{0};                  ///< unmet waits on gated or foreign work
 };
 
 /// An open request.

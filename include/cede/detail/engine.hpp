@@ -84,6 +84,21 @@ class device_scope {
   int previous_;
 };
 
+/// A callable of `run` in progress on a latency-critical stream, on this thread: it holds the gate
+/// until it returns, or until it waits for gated work.
+struct run_hold {
+  engine* owner = nullptr;
+  workload_core* work = nullptr;
+  bool let_go = false;   ///< for good: its stream waits for gated work
+  unsigned parked = 0;   ///< > 0: the thread waits for gated work
+  run_hold* outer = nullptr;
+};
+/// The innermost one of this thread.
+inline run_hold*& this_thread_runs() {
+  thread_local run_hold* innermost = nullptr;
+  return innermost;
+}
+
 class engine : public std::enable_shared_from_this<engine> {
  public:
   static constexpr unsigned max_workloads = 256;
@@ -190,6 +205,8 @@ class engine : public std::enable_shared_from_this<engine> {
   void block_stream(stream_core& s, blocker b);
   std::vector<std::shared_ptr<request_core>> park_requests(std::thread::id opener);
   void unpark_requests(const std::vector<std::shared_ptr<request_core>>& parked);
+  bool held_back(stream_core& s) const;
+  void await_word(const activity_words& a, std::uint64_t number);
 
   // dispatch
   void dispatch_loop();

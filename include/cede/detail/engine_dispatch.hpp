@@ -178,8 +178,9 @@ inline bool engine::unblock(std::unique_lock<std::mutex>& lock) {
     for (std::size_t i = 0; i < blockers_.size(); ++i) {
       if (blockers_[i].foreign != nullptr) {
         foreign.emplace_back(i, blockers_[i].foreign);
-      } else if (is_over(blockers_[i].until)) {
-        met.push_back(i);
+      } else if (const stream_point& p = blockers_[i].until;
+                 is_over(p) || (p.stream->work->inline_path && !held_back(*p.stream))) {
+        met.push_back(i);  // one that waits for another latency-critical stream counts as soon as that does
       }
     }
   }
@@ -529,8 +530,10 @@ inline std::chrono::nanoseconds engine::pause_length(bool progressed) const {
   using namespace std::chrono_literals;
   if (progressed) return 0ns;
   if (was_active_) return 4us;
-  const auto quarter = typical_launch_ / 4;
-  return std::clamp<std::chrono::nanoseconds>(quarter, 4us, 40us);
+  // While latency-critical work comes and goes its end must be seen soon; else two launches in flight
+  // leave time.
+  const auto most = clock::now() - idle_since_ < 50ms ? std::chrono::nanoseconds(40us) : 250us;
+  return std::clamp<std::chrono::nanoseconds>(typical_launch_ / 4, 4us, most);
 }
 
 inline void engine::dispatch_loop() {

@@ -40,7 +40,7 @@ inline void engine::raise_all() {
 /// work it waits for. `unblock` counts it later. Call with `inline_mutex` held.
 inline std::uint64_t engine::begin_inline(stream_core& s) {
   const std::uint64_t n = ++s.last_write;
-  if (s.blockers == 0) {
+  if (s.blockers.load() == 0) {
     protocol::begin<atomics>(*s.activity);
     raise_all();
   }
@@ -111,13 +111,14 @@ void engine::inline_run(stream_core& s, F&& f) {
   throw_if_gone(*s.work);
   const device_scope current(*device_);
   workload_core& w = *s.work;
-  const bool inside = w.open.load() > 0;
-  if (!inside) {
-    protocol::begin<atomics>(w.held);
-    raise_all();
-  }
+  // Also inside a request: another thread may be the one to end it.
+  protocol::begin<atomics>(w.held);
+  raise_all();
   inline_runs_.fetch_add(1);
+  run_hold hold{this, &w, false, 0, this_thread_runs()};
+  this_thread_runs() = &hold;
   auto end = [&] {
+    this_thread_runs() = hold.outer;
     inline_runs_.fetch_sub(1);
     const std::scoped_lock lock(s.inline_mutex);
     if (w.open.load() > 0) {
@@ -126,7 +127,7 @@ void engine::inline_run(stream_core& s, F&& f) {
       const std::uint64_t n = begin_inline(s);
       end_inline(s, n);
     }
-    if (!inside) protocol::finish<atomics>(w.held);
+    if (!hold.let_go) protocol::finish<atomics>(w.held);
   };
   try {
     std::forward<F>(f)(s.lane);
@@ -166,7 +167,7 @@ inline void engine::inline_wait(stream_core& s, const stream_point& p) {
   throw_if_gone(*s.work);
   if (p.stream.get() == &s || is_done(p)) return;
   const device_scope current(*device_);
-  if (p.stream->work->inline_path) {
+  if (p.stream->work->inline_path && !held_back(*p.stream)) {
     const std::scoped_lock lock(s.inline_mutex);
     device_->wait_value(s.lane, &p.stream->activity->completed, p.number);
     return;
@@ -182,20 +183,27 @@ inline void engine::inline_wait(stream_core& s, cudaEvent_t e, bool ours) {
   block_stream(s, {s.shared_from_this(), {}, e, ours, {}});
 }
 
+/// Whether a latency-critical stream waits for work that a gate, or somebody else, holds up.
+inline bool engine::held_back(stream_core& s) const { return s.blockers.load() > 0; }
+
 /// Makes the stream wait on the device, and until then counts neither its work nor the requests this
 /// thread has open as active. What is already launched stays counted until it is done.
 inline void engine::block_stream(stream_core& s, blocker b) {
   b.parked = park_requests(std::this_thread::get_id());
+  for (run_hold* h = this_thread_runs(); h != nullptr; h = h->outer) {
+    if (h->owner == this && !std::exchange(h->let_go, true) && h->parked == 0) protocol::finish<atomics>(h->work->held);
+  }
   {
     std::unique_lock quiet(mutex_);
     finished_.wait(quiet, [&] { return !quiet_; });
     await_room_to_park(quiet, s);
     const std::scoped_lock lock(s.inline_mutex);
     ++s.blockers;
+    const stream_core* until = b.until.stream.get();
     if (b.foreign != nullptr) {
       device_->wait_event(s.lane, b.foreign);
     } else {
-      device_->wait_value(s.lane, b.until.stream->done, b.until.number);
+      device_->wait_value(s.lane, until->work->inline_path ? &until->activity->completed : until->done, b.until.number);
     }
   }
   {
@@ -322,13 +330,26 @@ inline void engine::unpark_requests(const std::vector<std::shared_ptr<request_co
   }
 }
 
-/// Parks this thread's requests while it waits for gated work.
+/// Parks this thread's requests, and its callables of `run`, while it waits for gated work.
 class parked_requests {
  public:
-  explicit parked_requests(engine& e) : engine_(e), parked_(e.park_requests(std::this_thread::get_id())) {}
+  explicit parked_requests(engine& e) : engine_(e), parked_(e.park_requests(std::this_thread::get_id())) {
+    for (run_hold* h = this_thread_runs(); h != nullptr; h = h->outer) {
+      if (h->owner == &engine_ && h->parked++ == 0 && !h->let_go) protocol::finish<atomics>(h->work->held);
+    }
+  }
   parked_requests(const parked_requests&) = delete;
   parked_requests& operator=(const parked_requests&) = delete;
-  ~parked_requests() { engine_.unpark_requests(parked_); }
+  ~parked_requests() {
+    bool again = false;
+    for (run_hold* h = this_thread_runs(); h != nullptr; h = h->outer) {
+      if (h->owner != &engine_ || --h->parked != 0 || h->let_go) continue;
+      protocol::begin<atomics>(h->work->held);
+      again = true;
+    }
+    if (again) engine_.raise_all();
+    engine_.unpark_requests(parked_);
+  }
 
  private:
   engine& engine_;

@@ -20,6 +20,7 @@ inline engine::engine(std::shared_ptr<device> d, scheduler_options o)
     : device_(std::move(d)),
       options_(std::move(o)),
       timeline_(options_.timeline ? options_.timeline_events : 0) {
+  if (!device_) throw invalid_argument("scheduler: the device is a null pointer");
   if (!options_.policy) options_.policy = std::make_shared<policy::strict_priority>();
   if (options_.max_queued < 2) {
     throw invalid_argument("scheduler_options.max_queued is " + std::to_string(options_.max_queued) +

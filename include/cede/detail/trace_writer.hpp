@@ -101,7 +101,8 @@ inline void append_us(std::string& out, std::chrono::nanoseconds t) {
 
 /// Writes one trace. A viewer wants the spans of one thread to nest, but launches of one stream
 /// overlap (the next is submitted while one runs), so each track is spread over as many lanes as it
-/// needs, each a thread of the trace.
+/// needs, each a thread of the trace. Where more than `max_lanes` overlap (work that waited in a long
+/// queue), a span is drawn from the moment a lane is free.
 class trace_writer {
  public:
   trace_writer(std::ostream& to, const std::vector<trace_track>& tracks,
@@ -125,8 +126,18 @@ class trace_writer {
   }
 
  private:
+  static constexpr std::size_t max_lanes = 32;
+
   struct lane {
     std::vector<std::chrono::nanoseconds> open;  ///< ends of the spans open at this point
+    std::chrono::nanoseconds at = std::chrono::nanoseconds::min();  ///< begin of the last one
+
+    /// True if a span of these limits nests here.
+    bool takes(std::chrono::nanoseconds begin, std::chrono::nanoseconds end) {
+      if (begin < at) return false;
+      while (!open.empty() && open.back() <= begin) open.pop_back();
+      return open.empty() || end <= open.back();
+    }
   };
   /// What one line of the output is made from.
   struct line {
@@ -148,18 +159,25 @@ class trace_writer {
       return std::tuple(l.begin, end_of(r), a) < std::tuple(r.begin, end_of(l), b);
     });
     lane_of_.assign(events_.size(), 0);
+    begin_of_.resize(events_.size());
+    for (std::size_t i = 0; i < events_.size(); ++i) begin_of_[i] = events_[i].begin;
     for (const std::size_t i : order) {
-      const trace_event& e = events_[i];
-      std::vector<lane>& lanes = lanes_of_[e.track];
-      std::size_t chosen = 0;
-      for (; chosen < lanes.size(); ++chosen) {
-        auto& open = lanes[chosen].open;
-        while (!open.empty() && open.back() <= e.begin) open.pop_back();
-        if (open.empty() || end_of(e) <= open.back()) break;
+      const std::chrono::nanoseconds end = end_of(events_[i]);
+      std::vector<lane>& lanes = lanes_of_[events_[i].track];
+      auto chosen = std::find_if(lanes.begin(), lanes.end(),
+                                 [&](lane& l) { return l.takes(begin_of_[i], end); });
+      if (chosen == lanes.end() && lanes.size() < max_lanes) chosen = lanes.emplace(lanes.end());
+      if (chosen == lanes.end()) {
+        const auto free_at = [](const lane& l) { return l.open.empty() ? l.at : l.open.back(); };
+        chosen = std::min_element(lanes.begin(), lanes.end(), [&](const lane& l, const lane& r) {
+          return free_at(l) < free_at(r);
+        });
+        begin_of_[i] = std::min(free_at(*chosen), end);
+        while (!chosen->takes(begin_of_[i], end)) begin_of_[i] = chosen->open.back();
       }
-      if (chosen == lanes.size()) lanes.emplace_back();
-      lanes[chosen].open.push_back(end_of(e));
-      lane_of_[i] = chosen;
+      chosen->open.push_back(end);
+      chosen->at = begin_of_[i];
+      lane_of_[i] = static_cast<std::size_t>(chosen - lanes.begin());
     }
     first_thread_.resize(tracks_.size());
     std::size_t next = 1;
@@ -244,11 +262,11 @@ class trace_writer {
     lines.reserve(events_.size());
     for (std::size_t i = 0; i < events_.size(); ++i) {
       const trace_event& e = events_[i];
-      lines.push_back({e.begin, e.what == trace_shape::instant ? 'i' : 'X', i});
+      lines.push_back({begin_of_[i], e.what == trace_shape::instant ? 'i' : 'X', i});
       if (e.what == trace_shape::request) {
-        lines.push_back({e.begin, 's', i});
+        lines.push_back({begin_of_[i], 's', i});
         // Just inside the span: at its very end the arrow would point at what follows.
-        const bool empty = end_of(e) == e.begin;
+        const bool empty = end_of(e) == begin_of_[i];
         lines.push_back({end_of(e) - std::chrono::nanoseconds{empty ? 0 : 1}, 'f', i});
       } else if (e.what == trace_shape::span && e.request != 0 &&
                  std::binary_search(requests.begin(), requests.end(), e.request)) {
@@ -278,7 +296,7 @@ class trace_writer {
     }
     if (l.phase == 'X') {
       buffer_ += ",\"dur\":";
-      append_us(buffer_, end_of(e) - e.begin);
+      append_us(buffer_, end_of(e) - l.at);
     } else {
       buffer_ += ",\"s\":\"t\"";
     }
@@ -316,6 +334,7 @@ class trace_writer {
   std::vector<std::size_t> process_of_;
   std::vector<std::size_t> first_thread_;
   std::vector<std::size_t> lane_of_;
+  std::vector<std::chrono::nanoseconds> begin_of_;  ///< as drawn
   std::string buffer_;
   bool first_line_ = true;
 };
