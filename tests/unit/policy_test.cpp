@@ -489,6 +489,31 @@ TEST_CASE("strict_priority: a turn lapses when its holder stays away for a quant
   CHECK(s.decide() == "");
 }
 
+TEST_CASE("strict_priority: who is away for a quantum may still be owed one, not for longer") {
+  for (const nanoseconds away : {quantum, quantum + 1ns}) {
+    CAPTURE(away.count());
+    stage s(2);
+    s[0].ready = s[1].ready = true;
+    REQUIRE(s.step() == "submit 0");
+    s.pass(quantum);
+    REQUIRE(s.step() == "raise 0, submit 1");
+    s[1].in_flight = false;  // 1 has had nothing of its turn
+    REQUIRE(s.step() == "submit 0");
+    s.pass(away);
+    s.decide();
+    s[1].ready = true;
+    s.step();
+    // 1 is a turn and more behind: what it is owed shows in the turns it now has before 0.
+    nanoseconds had = s[1].used;
+    while (s[1].in_flight || s[1].used == had) {
+      s.pass(quantum);
+      s.step();
+      REQUIRE(s.now < 1s);
+    }
+    CHECK(s[1].used - had == (away == quantum ? 2 : 1) * quantum);
+  }
+}
+
 TEST_CASE("strict_priority: the turn survives the latency-critical side") {
   stage s(2);
   s[0].ready = s[1].ready = true;

@@ -3,6 +3,7 @@
 
 #include <doctest/doctest.h>
 
+#include <algorithm>
 #include <atomic>
 #include <chrono>
 #include <cstdint>
@@ -327,6 +328,30 @@ TEST_CASE("timeline: spans one after another stay on one thread, and two deep ta
   std::map<std::string, int> by_name;
   for (const auto& [thread, name] : thread_names(trace)) ++by_name[name];
   CHECK(by_name == std::map<std::string, int>{{"stream", 1}, {"deep", 1}, {"deep (2)", 1}});
+}
+
+TEST_CASE("timeline: a crowd of overlapping spans takes a bounded number of threads") {
+  constexpr int n = 4000;
+  timeline t(n + 1);
+  const auto s = t.add_track("w", "queue");
+  for (int i = 0; i < n; ++i)
+    t.span(s, span_kind::copy, "copy", i * 1us, (n + i) * 1us, {.request = 1});
+  t.request(s, 1, "request", -1us, 2 * n * 1us);
+  const json trace = trace_of(t);
+  check_trace(trace);
+  CHECK(thread_names(trace).size() == 32);
+  int drawn = 0;
+  int points = 0;
+  for (const json& e : events(trace, "X")) {
+    if (e["cat"].string() != "copy") continue;
+    const bool point = e["args"].has("took_us");
+    ++(point ? points : drawn);
+    REQUIRE(ns(point ? e["args"]["took_us"] : e["dur"]) == n * 1000);
+    if (point) REQUIRE(ns(e["dur"]) == 0);
+  }
+  // The request encloses one of the 32 threads and leaves room for copies in all of them.
+  CHECK(drawn == 32);
+  CHECK(points == n - 32);
 }
 
 TEST_CASE("timeline: the oldest events give way and are counted") {

@@ -101,8 +101,8 @@ inline void append_us(std::string& out, std::chrono::nanoseconds t) {
 
 /// Writes one trace. A viewer wants the spans of one thread to nest, but launches of one stream
 /// overlap (the next is submitted while one runs), so each track is spread over as many lanes as it
-/// needs, each a thread of the trace. Where more than `max_lanes` overlap (work that waited in a long
-/// queue), a span is drawn from the moment a lane is free.
+/// needs, each a thread of the trace. Where more than `max_lanes` overlap, the rest are drawn as
+/// points at their ends, which nest anywhere, and say in `took_us` how long they were.
 class trace_writer {
  public:
   trace_writer(std::ostream& to, const std::vector<trace_track>& tracks,
@@ -130,14 +130,6 @@ class trace_writer {
 
   struct lane {
     std::vector<std::chrono::nanoseconds> open;  ///< ends of the spans open at this point
-    std::chrono::nanoseconds at = std::chrono::nanoseconds::min();  ///< begin of the last one
-
-    /// True if a span of these limits nests here.
-    bool takes(std::chrono::nanoseconds begin, std::chrono::nanoseconds end) {
-      if (begin < at) return false;
-      while (!open.empty() && open.back() <= begin) open.pop_back();
-      return open.empty() || end <= open.back();
-    }
   };
   /// What one line of the output is made from.
   struct line {
@@ -162,22 +154,22 @@ class trace_writer {
     begin_of_.resize(events_.size());
     for (std::size_t i = 0; i < events_.size(); ++i) begin_of_[i] = events_[i].begin;
     for (const std::size_t i : order) {
-      const std::chrono::nanoseconds end = end_of(events_[i]);
-      std::vector<lane>& lanes = lanes_of_[events_[i].track];
-      auto chosen = std::find_if(lanes.begin(), lanes.end(),
-                                 [&](lane& l) { return l.takes(begin_of_[i], end); });
-      if (chosen == lanes.end() && lanes.size() < max_lanes) chosen = lanes.emplace(lanes.end());
-      if (chosen == lanes.end()) {
-        const auto free_at = [](const lane& l) { return l.open.empty() ? l.at : l.open.back(); };
-        chosen = std::min_element(lanes.begin(), lanes.end(), [&](const lane& l, const lane& r) {
-          return free_at(l) < free_at(r);
-        });
-        begin_of_[i] = std::min(free_at(*chosen), end);
-        while (!chosen->takes(begin_of_[i], end)) begin_of_[i] = chosen->open.back();
+      const trace_event& e = events_[i];
+      std::vector<lane>& lanes = lanes_of_[e.track];
+      std::size_t chosen = 0;
+      for (; chosen < lanes.size(); ++chosen) {
+        auto& open = lanes[chosen].open;
+        while (!open.empty() && open.back() <= e.begin) open.pop_back();
+        if (open.empty() || end_of(e) <= open.back()) break;
       }
-      chosen->open.push_back(end);
-      chosen->at = begin_of_[i];
-      lane_of_[i] = static_cast<std::size_t>(chosen - lanes.begin());
+      if (chosen == max_lanes) {
+        begin_of_[i] = end_of(e);
+        chosen = 0;
+      } else {
+        if (chosen == lanes.size()) lanes.emplace_back();
+        lanes[chosen].open.push_back(end_of(e));
+      }
+      lane_of_[i] = chosen;
     }
     first_thread_.resize(tracks_.size());
     std::size_t next = 1;
@@ -271,7 +263,7 @@ class trace_writer {
       } else if (e.what == trace_shape::span && e.request != 0 &&
                  std::binary_search(requests.begin(), requests.end(), e.request)) {
         lines.push_back(
-            {e.begin, 't', i});  // a step without its request would be an arrow to nowhere
+            {begin_of_[i], 't', i});  // a step without its request would be an arrow to nowhere
       }
     }
     std::sort(lines.begin(), lines.end(), [&](const line& a, const line& b) {
@@ -317,6 +309,10 @@ class trace_writer {
       arg("cursor", e.cursor);
     }
     if (e.request != 0) arg("request", e.request);
+    if (begin_of_[l.event] != e.begin && l.phase == 'X') {
+      buffer_ += first ? "\"took_us\":" : ",\"took_us\":";
+      append_us(buffer_, end_of(e) - e.begin);
+    }
     buffer_ += "}}";
   }
 
