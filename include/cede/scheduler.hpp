@@ -31,11 +31,14 @@ struct scheduler_core {
 inline std::shared_ptr<scheduler_core> cuda_scheduler(int ordinal, scheduler_options o) {
   auto& registry = cede_process::the_registry;
   if (!shares_registry()) {
+    auto text = [](int version, int layout) {
+      return std::to_string(version / 10000) + "." + std::to_string(version / 100 % 100) + " (layout " +
+             std::to_string(layout) + ")";
+    };
     throw not_supported("scheduler: another library in this process uses cede " +
-                        std::to_string(registry.version / 10000) + "." +
-                        std::to_string(registry.version / 100 % 100) +
-                        ", which cannot share a scheduler with this one (" + std::to_string(CEDE_VERSION / 10000) +
-                        "." + std::to_string(CEDE_VERSION / 100 % 100) + "); build both against one version");
+                        text(registry.version, registry.layout) +
+                        ", which cannot share a scheduler with this one, " + text(CEDE_VERSION, registry_layout) +
+                        "; build both against one version");
   }
   const int device = ordinal >= 0 ? ordinal : current_cuda_device_or_throw();
   const std::scoped_lock lock(registry.mutex);

@@ -10,6 +10,17 @@
 #include <memory>
 #include <mutex>
 
+CEDE_BEGIN_NAMESPACE
+
+namespace detail {
+
+/// Layout of the registry and of everything reachable from it; never used for another layout.
+inline constexpr int registry_layout = 1;
+
+}  // namespace detail
+
+CEDE_END_NAMESPACE
+
 // Outside the versioned namespace on purpose: copies of different layouts must meet here. An inline
 // variable of default visibility is unique in the process, also across dlopen'ed libraries. (A
 // program that uses cede itself and loads such libraries must be linked with -rdynamic to be part
@@ -22,8 +33,7 @@ struct cuda_part {
 };
 
 struct registry {
-  /// Layout of everything reachable from here; never reused for another layout.
-  int layout = 1;
+  int layout = 0;
   int version = 0;
   std::mutex mutex;
   std::map<int, std::weak_ptr<void>> schedulers;  ///< by CUDA device
@@ -31,8 +41,11 @@ struct registry {
   std::atomic<const cuda_part*> cuda{nullptr};
 };
 
-CEDE_PROCESS_WIDE inline registry the_registry{
-    .layout = 1, .version = CEDE_VERSION, .mutex = {}, .schedulers = {}, .cuda = {}};
+CEDE_PROCESS_WIDE inline registry the_registry{.layout = cede::detail::registry_layout,
+                                               .version = CEDE_VERSION,
+                                               .mutex = {},
+                                               .schedulers = {},
+                                               .cuda = {}};
 
 }  // namespace cede_process
 
@@ -43,7 +56,7 @@ namespace detail {
 /// Whether this copy of the library may use the registry.
 inline bool shares_registry() {
   const auto& r = cede_process::the_registry;
-  return r.layout == 1 && r.version / 100 == CEDE_VERSION / 100;
+  return r.layout == registry_layout && r.version / 100 == CEDE_VERSION / 100;
 }
 
 }  // namespace detail
