@@ -82,7 +82,13 @@ class cuda_machine final : public device {
   int enter() override {
     int previous = 0;
     check_cuda(cudaGetDevice(&previous), "cudaGetDevice");
-    if (previous != ordinal_) check_cuda(cudaSetDevice(ordinal_), "cudaSetDevice");
+    // A thread that has made no call of the runtime yet has no context, and the driver's functions want
+    // one; cudaSetDevice binds it.
+    static thread_local int bound = -1;
+    if (previous != ordinal_ || bound != ordinal_) {
+      check_cuda(cudaSetDevice(ordinal_), "cudaSetDevice");
+      bound = ordinal_;
+    }
     return previous;
   }
   void restore(int previous) noexcept override {
