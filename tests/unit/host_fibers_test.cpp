@@ -276,6 +276,25 @@ TEST_CASE("of several exceptions the first is reported, also after a barrier") {
   CHECK(past == 1);
 }
 
+TEST_CASE("what threads throw while they are unwound is not what the tile is said to have thrown") {
+  tile_runner runner(stack_bytes, shared_bytes);
+  int unwound = 0;
+  const std::exception_ptr error = run(runner,
+                                       [&](block b) {
+                                         if (b.thread_rank() == 7)
+                                           throw std::runtime_error("cause");
+                                         try {
+                                           b.sync();
+                                         } catch (...) {
+                                           ++unwound;
+                                           throw std::runtime_error("effect");
+                                         }
+                                       },
+                                       {8, 1, 1});
+  CHECK(message(error) == "cause");
+  CHECK(unwound == 7);
+}
+
 TEST_CASE("a tile that throws at random places leaves a runner that works") {
   tile_runner runner(stack_bytes, shared_bytes);
   std::mt19937 random(11);

@@ -169,6 +169,7 @@ class host_machine final : public device {
   }
   bool event_done(cudaEvent_t e) override {
     const std::lock_guard lock(mutex_);
+    look_at_words();
     health_.check();
     const host_event& event = *streams_.event(e, "event_done");
     return event.done >= event.recorded;
@@ -176,6 +177,7 @@ class host_machine final : public device {
 
   bool query(cudaStream_t s) override {
     const std::lock_guard lock(mutex_);
+    look_at_words();
     health_.check();
     return streams_.stream(s, "query")->queue.empty();
   }
@@ -206,10 +208,11 @@ class host_machine final : public device {
   };
   using owned_memory = std::unique_ptr<void, free_memory>;
 
-  // How often a word is looked at that only the host stores to: at first often, then less. What
-  // the device itself stores is looked at when it does.
+  // How often a word is looked at that only the host stores to: at first often, then less (a look
+  // takes some 10 us of CPU time). What the device itself stores is looked at when it does, and
+  // calls look as well.
   static constexpr std::chrono::microseconds shortest_look{20};
-  static constexpr std::chrono::microseconds longest_look{250};
+  static constexpr std::chrono::microseconds longest_look{1000};
 
   static host_device checked(host_device o) {
     const auto within = [](std::size_t value, std::size_t low, std::size_t high, const char* what) {
@@ -303,6 +306,14 @@ class host_machine final : public device {
       o.value = o.what == host_op::record_event ? ++o.event->recorded : o.event->recorded;
     }
     streams_.push(stream, std::move(o));
+    if (streams_.waits_for_word()) streams_.carry_on_parked();
+    announce();
+  }
+
+  // The host may have stored to a word that a stream waits for.
+  void look_at_words() {
+    if (!streams_.waits_for_word()) return;
+    streams_.carry_on_parked();
     announce();
   }
 

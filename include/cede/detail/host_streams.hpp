@@ -73,12 +73,11 @@ struct host_operation {
   }
 };
 
-/// One raw stream. Its operations run one after another; the first one is `in_flight` while an SM
-/// or the copy engine works on it.
+/// One raw stream. Its operations run one after another; the first one stays in the queue while an
+/// SM or the copy engine works on it.
 struct host_stream {
   stream_class priority = stream_class::lane;
   std::deque<host_operation> queue;
-  bool in_flight = false;
   bool closed = false;
   std::uint64_t queued = 0;
   std::uint64_t done = 0;
@@ -161,7 +160,6 @@ class host_streams {
   }
   /// The kernel or copy in flight on `s` has ended.
   void ended(const std::shared_ptr<host_stream>& s) {
-    s->in_flight = false;
     pop(*s);
     carry_on(s);
     carry_on_parked();
@@ -242,7 +240,7 @@ class host_streams {
 
   // Carries a stream on until its first operation needs somebody else or has to wait.
   void carry_on(const std::shared_ptr<host_stream>& s) {
-    while (!s->queue.empty() && !s->in_flight && !health_.failed()) {
+    while (!s->queue.empty() && !health_.failed()) {
       host_operation& o = s->queue.front();
       if (!o.asked && !admit(o)) return;
       if (o.not_before != clock::time_point{}) {
@@ -254,14 +252,12 @@ class host_streams {
       }
       switch (o.what) {
         case host_op::kernel:
-          s->in_flight = true;
           kernels_.push_back({s, o.kernel});
           ++kernels_offered_;
           return;
         case host_op::copy:
         case host_op::fill:
           if (o.bytes > small_copy) {
-            s->in_flight = true;
             copies_.push_back({s, o});
             return;
           }
