@@ -8,11 +8,11 @@
 // oldest message it may still read. A relaxed load may read any message from there on; an acquire
 // load also takes over the view that a release store put into its message. A read-modify-write
 // reads the newest message and passes the view of the message it replaced on (release sequence).
-// Sequentially consistent operations exchange views with one global view; a sequentially consistent
-// load right behind a relaxed one does not, as the two may have been performed the other way round.
-// Stores are appended in the order in which they are executed; load buffering is not modelled. Data
-// that is not atomic is a set of cells: a thread may touch a cell only if the last write to it is
-// in the thread's view, all else is a race.
+// A sequentially consistent operation is taken for an acquire-release one: weaker than it is, so
+// that what holds here holds without any total order of such operations. Stores are appended in the
+// order in which they are executed; load buffering is not modelled. Data that is not atomic is a
+// set of cells: a thread may touch a cell only if the last write to it is in the thread's view, all
+// else is a race.
 #pragma once
 
 #include <cede/protocol.hpp>
@@ -123,7 +123,6 @@ struct weak_memory {
   struct view {
     std::uint8_t at[Words] = {};              ///< per word: oldest message this view may read
     std::uint64_t cells = ~std::uint64_t{0};  ///< per cell: the last write is known
-    std::uint8_t floating = 0;                ///< a thread's last operation was a relaxed load
 
     void join(const view& v) {
       join_words(v);
@@ -147,7 +146,6 @@ struct weak_memory {
   };
 
   word_state word[Words];
-  view total{};  ///< exchanged by sequentially consistent operations
 
   void set(unsigned w, std::uint64_t v) { word[w].messages[0].value = v; }
   [[nodiscard]] std::uint64_t newest(unsigned w) const {
@@ -156,18 +154,12 @@ struct weak_memory {
 
   [[nodiscard]] unsigned choices(const access& a, const view& v) const {
     if (a.what != kind::load) return 1;
-    unsigned oldest = v.at[a.word];
-    if (a.how == order::seq_cst && v.floating == 0 && total.at[a.word] > oldest)
-      oldest = total.at[a.word];
-    return word[a.word].count - oldest;
+    return word[a.word].count - unsigned{v.at[a.word]};
   }
 
   /// Choice 0 is the newest message.
   std::uint64_t perform(const access& a, view& mine, bool host, unsigned choice) {
     word_state& w = word[a.word];
-    const bool alone = a.what == kind::load && mine.floating != 0;
-    if (a.how == order::seq_cst && !alone) mine.join(total);
-    mine.floating = a.what == kind::load && a.how == order::relaxed;
     const unsigned index = w.count - 1u - choice;
     const message read = w.messages[index];
     const bool reads = a.what != kind::store;
@@ -191,7 +183,6 @@ struct weak_memory {
       if (releases(a.how)) m.carried.join(mine);
       m.carries = inherits || releases(a.how);
     }
-    if (a.how == order::seq_cst) total.join(mine);
     return read.value;
   }
 
@@ -215,7 +206,6 @@ struct weak_memory {
         if (each.messages[i].carries != 0) lower(each.messages[i].carried);
       }
     }
-    lower(total);
     views(lower);
   }
 
@@ -228,13 +218,12 @@ struct weak_memory {
     for (auto& each : word) {
       for (unsigned i = 0; i < each.count; ++i) forget(each.messages[i].carried);
     }
-    forget(total);
     views(forget);
     mine.cells |= std::uint64_t{1} << cell;
   }
 
   [[nodiscard]] std::uint64_t hash() const {
-    std::uint64_t h = hash(total, 2);
+    std::uint64_t h = 2;
     for (const auto& each : word) {
       h = mix(h, &each.count, 1);
       for (unsigned i = 0; i < each.count; ++i) {
@@ -248,7 +237,7 @@ struct weak_memory {
     return h;
   }
   static std::uint64_t hash(const view& v, std::uint64_t seed) {
-    return mix(mix(mix(seed, v.at, sizeof v.at), &v.cells, sizeof v.cells), &v.floating, 1);
+    return mix(mix(seed, v.at, sizeof v.at), &v.cells, sizeof v.cells);
   }
 };
 
