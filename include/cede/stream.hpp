@@ -69,8 +69,9 @@ class stream {
     }
   }
 
-  /// Like `run`, but owns `f` and returns at once: `f` is called later, on another thread. On a
-  /// latency-critical stream it is called here and now, since nothing holds it back.
+  /// Like `run`, but owns `f` and returns at once: `f` is called later, on another thread, one after
+  /// another for the whole scheduler; it must not wait for what is deferred behind it. What it throws
+  /// is printed. On a latency-critical stream it is called here and now, since nothing holds it back.
   template <class F>
   void defer(F f) {
     detail::stream_core& s = core("defer");
@@ -80,7 +81,7 @@ class stream {
     }
     detail::operation op;
     op.work = detail::opaque_work{std::make_shared<detail::admission>(),
-                                  std::function<void(cudaStream_t)>(std::move(f)), {}};
+                                  std::function<void(cudaStream_t)>(std::move(f)), true, {}};
     s.owner->enqueue(s, std::move(op));
   }
 
@@ -179,14 +180,11 @@ class stream {
   void synchronize() {
     detail::stream_core& s = core("synchronize");
     s.owner->wait_for(s.owner->newest(core_), detail::clock::time_point::max());
-    s.owner->collect_answers();
   }
   /// The same for at most `limit`; false if that passed first.
   [[nodiscard]] bool synchronize_for(std::chrono::nanoseconds limit) {
     detail::stream_core& s = core("synchronize_for");
-    const bool done = s.owner->wait_for(s.owner->newest(core_), detail::deadline_after(limit));
-    if (done) s.owner->collect_answers();
-    return done;
+    return s.owner->wait_for(s.owner->newest(core_), detail::deadline_after(limit));
   }
 
   /// Name for messages and timelines: workload and number.

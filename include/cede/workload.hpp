@@ -89,8 +89,7 @@ class workload {
   }
   /// Waits until everything queued on its streams so far is done. Throws what the device failed with.
   void synchronize() {
-    detail::engine& e = engine("synchronize");
-    for (const auto& p : e.newest(core_)) e.wait_for(p, detail::clock::time_point::max());
+    engine("synchronize").synchronize(core_);
   }
   [[nodiscard]] const std::string& name() const {
     static_cast<void>(engine("name"));

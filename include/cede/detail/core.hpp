@@ -75,6 +75,7 @@ struct stream_core : std::enable_shared_from_this<stream_core> {
   std::atomic<std::uint64_t> finished{0};             ///< what `done` holds
   std::atomic<std::thread::id> inside_run{};          ///< thread executing a `run` callable
   bool cancelled = false;                             ///< what is not finished never will be
+  std::atomic<unsigned> waiting_inside{0};            ///< > 0: the callable waits for gated work
 
   // -- latency-critical; guarded by `inline_mutex`, which no gated path takes across a driver call
   std::mutex inline_mutex;

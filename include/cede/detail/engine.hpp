@@ -99,6 +99,19 @@ inline run_hold*& this_thread_runs() {
   return innermost;
 }
 
+/// A callable of `run` or `defer` in progress on a gated stream, on this thread.
+struct gated_call {
+  engine* owner = nullptr;
+  stream_core* stream = nullptr;
+  bool deferred = false;
+  gated_call* outer = nullptr;
+};
+/// The innermost one of this thread.
+inline gated_call*& this_thread_calls() {
+  thread_local gated_call* innermost = nullptr;
+  return innermost;
+}
+
 class engine : public std::enable_shared_from_this<engine> {
  public:
   static constexpr unsigned max_workloads = 256;
@@ -155,6 +168,8 @@ class engine : public std::enable_shared_from_this<engine> {
   stream_point newest(const std::shared_ptr<stream_core>& s);
   /// The newest point of every stream of a workload.
   std::vector<stream_point> newest(workload_core* w);
+  /// Waits for the newest point of every stream of a workload, those included whose handles are gone.
+  void synchronize(workload_core* w);
 
   // -- looking
   scheduler_stats snapshot();
@@ -184,6 +199,7 @@ class engine : public std::enable_shared_from_this<engine> {
     std::uint64_t* done = nullptr;
     activity_words* activity = nullptr;
     std::uint64_t last_ordinal = 0, last_id = 0, last_token = 0, last_number = 0, last_write = 0;
+    const workload_core* last_owner = nullptr;
   };
   /// A wait of a latency-critical stream on work that is not done: until then neither the stream
   /// nor the requests parked with it hold the gate.
@@ -205,8 +221,9 @@ class engine : public std::enable_shared_from_this<engine> {
   void block_stream(stream_core& s, blocker b);
   std::vector<std::shared_ptr<request_core>> park_requests(std::thread::id opener);
   void unpark_requests(const std::vector<std::shared_ptr<request_core>>& parked);
-  bool held_back(stream_core& s) const;
-  void await_word(const activity_words& a, std::uint64_t number);
+  void mark_waiting_calls(bool begin);
+  bool held_back(const stream_core& s) const;
+  bool await_inline(const activity_words& a, std::uint64_t number, clock::time_point deadline, const stream_core* s);
 
   // dispatch
   void dispatch_loop();
@@ -253,7 +270,7 @@ class engine : public std::enable_shared_from_this<engine> {
   clock::time_point started_ = clock::now();
   cede::timeline timeline_;
 
-  mutable std::mutex mutex_;
+  alignas(128) mutable std::mutex mutex_;
   std::condition_variable work_;      ///< the dispatcher waits here when nothing is outstanding
   std::condition_variable finished_;  ///< callers wait here for progress
   std::vector<std::unique_ptr<workload_core>> workloads_;
@@ -274,18 +291,19 @@ class engine : public std::enable_shared_from_this<engine> {
   std::vector<cudaStream_t> spare_marks_;
 
   // The latency-critical side, read without a lock.
-  std::array<std::atomic<gate_words*>, max_workloads> gates_{};
+  // Read at every call, written at most once: on a line of their own.
+  alignas(128) std::atomic<bool> has_failed_{false};
+  std::atomic<bool> gone_{false};             ///< the scheduler has ended, or is about to
+  alignas(128) std::array<std::atomic<gate_words*>, max_workloads> gates_{};
   std::atomic<unsigned> gate_count_{0};
   std::array<std::atomic<activity_words*>, 4096> activities_{};
   std::atomic<unsigned> activity_count_{0};
   std::atomic<std::int64_t> last_raise_{0};   ///< ns since start
   std::atomic<std::uint64_t> raises_{0};
-  std::atomic<bool> has_failed_{false};
-  std::atomic<bool> gone_{false};             ///< the scheduler has ended, or is about to
   mutable std::mutex failure_mutex_;          ///< innermost
   std::exception_ptr failure_;                // written once, before has_failed_
 
-  std::mutex requests_mutex_;                 ///< never held across a driver call
+  alignas(128) std::mutex requests_mutex_;                 ///< never held across a driver call
   std::vector<std::shared_ptr<request_core>> open_requests_;
   std::vector<answering> answering_;
   std::vector<blocker> blockers_;

@@ -13,6 +13,9 @@
 
 #include <algorithm>
 
+#ifndef CEDE_X_ACTIVE_US
+#define CEDE_X_ACTIVE_US 4
+#endif
 CEDE_BEGIN_NAMESPACE
 
 namespace detail {
@@ -367,11 +370,13 @@ inline void engine::submit_operation(stream_core& s, operation& op, std::uint32_
     op.in_flight = true;
     opaque->granted_at = now;
     opaque->turn->granted = true;
-    if (opaque->deferred) {
+    if (opaque->is_deferred) {
       deferred_queue_.emplace_back([this, self = s.shared_from_this(), turn = opaque->turn,
                                     call = std::move(opaque->deferred)] {
         const device_scope current(*device_);
         self->inside_run.store(std::this_thread::get_id());
+        gated_call here{this, self.get(), true, nullptr};
+        this_thread_calls() = &here;
         try {
           call(self->lane);
         } catch (const std::exception& e) {
@@ -379,6 +384,7 @@ inline void engine::submit_operation(stream_core& s, operation& op, std::uint32_
         } catch (...) {
           log("a callable given to defer() on stream " + self->name + " threw something");
         }
+        this_thread_calls() = nullptr;
         self->inside_run.store({});
         const std::scoped_lock inner(mutex_);
         turn->called = true;
@@ -477,7 +483,7 @@ inline void engine::build_view() {
     for (auto& s : w.busy) {
       std::size_t position = 0;
       v.ready = v.ready || ready(*s, &position);
-      v.in_flight = v.in_flight || on_device(*s);
+      v.in_flight = v.in_flight || (on_device(*s) && s->waiting_inside.load() == 0);
     }
   }
 }
@@ -529,7 +535,7 @@ inline bool engine::anything_outstanding() const {
 inline std::chrono::nanoseconds engine::pause_length(bool progressed) const {
   using namespace std::chrono_literals;
   if (progressed) return 0ns;
-  if (was_active_) return 4us;
+  if (was_active_) return std::chrono::microseconds(CEDE_X_ACTIVE_US);
   // While latency-critical work comes and goes its end must be seen soon; else two launches in flight
   // leave time.
   const auto most = clock::now() - idle_since_ < 50ms ? std::chrono::nanoseconds(40us) : 250us;
@@ -619,10 +625,17 @@ inline void engine::dispatch_loop() {
         pause = std::clamp<std::chrono::nanoseconds>(verdict_.again - since_start(clock::now()),
                                                      std::chrono::nanoseconds(0), pause);
       }
+      const bool all_out = active && !progressed && std::none_of(views_.begin(), views_.end(), [](const auto& v) {
+        return v.in_flight;
+      });
       lock.unlock();
-      if (pause.count() > 0 && !nudged_.exchange(false)) {
+      // With everything gated out there is one thing to see, the end of latency-critical work: it is
+      // looked for without locks and without touching what that side's threads write.
+      unsigned looks = all_out && !blocked_inline ? 50 : 1;
+      while (looks-- > 0 && pause.count() > 0 && !nudged_.exchange(false)) {
         const timespec t{0, static_cast<long>(pause.count())};
         ::nanosleep(&t, nullptr);
+        if (!latency_critical_active()) break;
       }
       lock.lock();
     } catch (...) {

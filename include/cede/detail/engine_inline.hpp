@@ -184,7 +184,7 @@ inline void engine::inline_wait(stream_core& s, cudaEvent_t e, bool ours) {
 }
 
 /// Whether a latency-critical stream waits for work that a gate, or somebody else, holds up.
-inline bool engine::held_back(stream_core& s) const { return s.blockers.load() > 0; }
+inline bool engine::held_back(const stream_core& s) const { return s.blockers.load() > 0; }
 
 /// Makes the stream wait on the device, and until then counts neither its work nor the requests this
 /// thread has open as active. What is already launched stays counted until it is done.
@@ -193,18 +193,21 @@ inline void engine::block_stream(stream_core& s, blocker b) {
   for (run_hold* h = this_thread_runs(); h != nullptr; h = h->outer) {
     if (h->owner == this && !std::exchange(h->let_go, true) && h->parked == 0) protocol::finish<atomics>(h->work->held);
   }
-  {
+  try {
     std::unique_lock quiet(mutex_);
     finished_.wait(quiet, [&] { return !quiet_; });
     await_room_to_park(quiet, s);
     const std::scoped_lock lock(s.inline_mutex);
-    ++s.blockers;
     const stream_core* until = b.until.stream.get();
     if (b.foreign != nullptr) {
       device_->wait_event(s.lane, b.foreign);
     } else {
       device_->wait_value(s.lane, until->work->inline_path ? &until->activity->completed : until->done, b.until.number);
     }
+    ++s.blockers;
+  } catch (...) {
+    unpark_requests(b.parked);
+    throw;
   }
   {
     const std::scoped_lock lock(requests_mutex_);
@@ -330,6 +333,14 @@ inline void engine::unpark_requests(const std::vector<std::shared_ptr<request_co
   }
 }
 
+/// A gated callable that waits for gated work is not in the way of workloads of lower priority: its
+/// stream does not count as on the device meanwhile.
+inline void engine::mark_waiting_calls(bool begin) {
+  for (gated_call* c = this_thread_calls(); c != nullptr; c = c->outer) {
+    if (c->owner == this) begin ? ++c->stream->waiting_inside : --c->stream->waiting_inside;
+  }
+}
+
 /// Parks this thread's requests, and its callables of `run`, while it waits for gated work.
 class parked_requests {
  public:
@@ -337,10 +348,12 @@ class parked_requests {
     for (run_hold* h = this_thread_runs(); h != nullptr; h = h->outer) {
       if (h->owner == &engine_ && h->parked++ == 0 && !h->let_go) protocol::finish<atomics>(h->work->held);
     }
+    engine_.mark_waiting_calls(true);
   }
   parked_requests(const parked_requests&) = delete;
   parked_requests& operator=(const parked_requests&) = delete;
   ~parked_requests() {
+    engine_.mark_waiting_calls(false);
     bool again = false;
     for (run_hold* h = this_thread_runs(); h != nullptr; h = h->outer) {
       if (h->owner != &engine_ || --h->parked != 0 || h->let_go) continue;

@@ -6,6 +6,9 @@
 #include <cede/detail/engine.hpp>
 #include <cede/detail/engine_inline.hpp>
 
+#include <algorithm>
+#include <optional>
+
 CEDE_BEGIN_NAMESPACE
 
 namespace detail {
@@ -143,7 +146,7 @@ void engine::gated_run(stream_core& s, F&& f) {
   }
   auto turn = std::make_shared<admission>();
   operation op;
-  op.work = opaque_work{turn, {}, {}};
+  op.work = opaque_work{turn, {}, false, {}};
   enqueue(s, std::move(op));
   {
     const parked_requests parked(*this);
@@ -153,7 +156,10 @@ void engine::gated_run(stream_core& s, F&& f) {
     s.inside_run.store(std::this_thread::get_id());
   }
   const device_scope current(*device_);
+  gated_call call{this, &s, false, this_thread_calls()};
+  this_thread_calls() = &call;
   auto end = [&] {
+    this_thread_calls() = call.outer;
     // The dispatcher leaves word of the end behind whatever the callable put on the lane.
     const std::scoped_lock lock(mutex_);
     s.inside_run.store({});
@@ -245,6 +251,19 @@ inline stream_point engine::newest(const std::shared_ptr<stream_core>& s) {
   return {s, s->last_number};
 }
 
+inline void engine::synchronize(workload_core* w) {
+  for (const stream_point& p : newest(w)) wait_for(p, clock::time_point::max());
+  if (!w->inline_path) return;  // gated streams stay until they are done
+  std::vector<std::pair<const activity_words*, std::uint64_t>> left;
+  {
+    const std::scoped_lock lock(spares_mutex_);
+    for (const lane_kit& kit : spare_inline_) {
+      if (kit.last_owner == w) left.emplace_back(kit.activity, kit.last_write);
+    }
+  }
+  for (const auto& [activity, number] : left) await_inline(*activity, number, clock::time_point::max(), nullptr);
+}
+
 inline std::vector<stream_point> engine::newest(workload_core* w) {
   std::vector<std::shared_ptr<stream_core>> streams;
   {
@@ -259,13 +278,45 @@ inline std::vector<stream_point> engine::newest(workload_core* w) {
   return points;
 }
 
-/// Waits for one point. Latency-critical: looks at the mapped word, briefly without pause, and asks
-/// the device from time to time, so that a dead one is noticed. Gated: sleeps until the dispatcher
-/// tells of progress.
+/// Waits for a word that a latency-critical stream writes: looks at it, briefly without pause, and asks
+/// the device from time to time, so that a dead one is noticed.
+inline bool engine::await_inline(const activity_words& a, std::uint64_t number, clock::time_point deadline,
+                                 const stream_core* s) {
+  const auto begin = clock::now();
+  auto last_check = begin;
+  std::optional<parked_requests> giving_way;
+  for (unsigned turn = 0;; ++turn) {
+    if (atomics::load<protocol::order::acquire, protocol::scope::system>(a.completed) >= number) return true;
+    throw_if_failed();
+    if ((turn & 63U) != 63U) {
+      __builtin_ia32_pause();
+      continue;
+    }
+    const auto now = clock::now();
+    if (now >= deadline) return false;
+    // It waits for gated work, which this thread's own requests must not keep out.
+    if (!giving_way && s != nullptr && held_back(*s)) giving_way.emplace(*this);
+    if (now - last_check > std::chrono::milliseconds(20)) {
+      last_check = now;
+      try {
+        const device_scope current(*device_);
+        device_->check();
+      } catch (...) {
+        fail(std::current_exception());
+        throw;
+      }
+    }
+    // Spinning is for answers that are about to come; a long one does not need a core.
+    if (now - begin > std::chrono::milliseconds(5)) std::this_thread::sleep_for(std::chrono::microseconds(50));
+  }
+}
+
+/// Waits for one point. Gated: sleeps until the dispatcher tells of progress.
 inline bool engine::wait_for(const stream_point& p, clock::time_point deadline) {
   stream_core& s = *p.stream;
   if (is_done(p)) {
     throw_if_failed();
+    if (s.work->inline_path) collect_answers();
     return true;
   }
   if (s.inside_run.load() == std::this_thread::get_id()) {
@@ -273,33 +324,21 @@ inline bool engine::wait_for(const stream_point& p, clock::time_point deadline) 
                          "itself; synchronise the raw stream that was passed in, or wait after run()");
   }
   if (s.work->inline_path) {
-    const auto begin = clock::now();
-    auto last_check = begin;
-    for (unsigned turn = 0;; ++turn) {
-      if (inline_done(s, p.number)) return true;
-      throw_if_failed();
-      if ((turn & 63U) != 63U) {
-        __builtin_ia32_pause();
-        continue;
-      }
-      const auto now = clock::now();
-      if (now >= deadline) return false;
-      if (now - last_check > std::chrono::milliseconds(20)) {
-        last_check = now;
-        try {
-          const device_scope current(*device_);
-          device_->check();
-        } catch (...) {
-          fail(std::current_exception());
-          throw;
-        }
-      }
-      // Spinning is for answers that are about to come; a long one does not need a core.
-      if (now - begin > std::chrono::milliseconds(5)) std::this_thread::sleep_for(std::chrono::microseconds(50));
-    }
+    if (!await_inline(*s.activity, p.number, deadline, &s)) return false;
+    collect_answers();
+    return true;
   }
   const parked_requests parked(*this);
   std::unique_lock lock(mutex_);
+  const gated_call* here = this_thread_calls();
+  if (here != nullptr && here->deferred && here->owner == this &&
+      std::any_of(s.queue.begin(), s.queue.end(), [&](const operation& op) {
+        const auto* opaque = std::get_if<opaque_work>(&op.work);
+        return opaque != nullptr && opaque->is_deferred && op.number <= p.number;
+      })) {
+    throw contract_error("stream " + s.name + ": waiting inside a callable given to defer() for one that was given to "
+                         "defer() as well would wait for itself, they run on one thread; use run(), or wait elsewhere");
+  }
   while (!is_done(p)) {
     if (has_failed_.load()) {
       lock.unlock();

@@ -189,9 +189,14 @@ inline std::shared_ptr<stream_core> engine::add_stream(workload_core* w, cudaStr
   {
     const std::scoped_lock lock(spares_mutex_);
     auto& spare = w->inline_path ? spare_inline_ : spare_lanes_;
-    if (!spare.empty()) {
-      kit = spare.back();
-      spare.pop_back();
+    // A latency-critical lane only if it has ended: what an adopted stream still has to write to the
+    // words would go back behind what the new owner writes.
+    const auto free = std::find_if(spare.rbegin(), spare.rend(), [](const lane_kit& k) {
+      return k.activity == nullptr || !protocol::active<atomics>(*k.activity);
+    });
+    if (free != spare.rend()) {
+      kit = *free;
+      spare.erase(std::next(free).base());
     }
   }
   if (kit.done == nullptr) {
@@ -239,6 +244,15 @@ inline std::shared_ptr<stream_core> engine::add_stream(workload_core* w, cudaStr
 /// Called when the last handle of a stream is gone and nothing of it is queued.
 inline void engine::retire(stream_core& s) noexcept {
   try {
+    if (s.dirty) {
+      // Launched within a request that is still open: nobody else will leave word of its end.
+      const device_scope current(*device_);
+      end_inline(s, begin_inline(s));
+    }
+  } catch (...) {
+    fail(std::current_exception());
+  }
+  try {
     const std::scoped_lock lock(spares_mutex_);
     lane_kit kit;
     kit.lane = s.own_lane;
@@ -253,6 +267,7 @@ inline void engine::retire(stream_core& s) noexcept {
     kit.last_token = s.last_token;
     kit.last_number = s.last_number;
     kit.last_write = s.last_write;
+    kit.last_owner = s.work;
     (s.work->inline_path ? spare_inline_ : spare_lanes_).push_back(kit);
     if (s.marks != nullptr) spare_marks_.push_back(s.marks);
   } catch (const std::exception&) {  // NOLINT(bugprone-empty-catch): a lane less to reuse

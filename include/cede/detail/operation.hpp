@@ -89,7 +89,8 @@ struct admission {
 };
 struct opaque_work {
   std::shared_ptr<admission> turn;
-  std::function<void(cudaStream_t)> deferred;  ///< empty for `run`
+  std::function<void(cudaStream_t)> deferred;  ///< empty for `run`, and once it is on its way
+  bool is_deferred = false;
   clock::time_point granted_at{};
 };
 struct wait_work {
