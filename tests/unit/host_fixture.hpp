@@ -64,7 +64,7 @@ T* words_of(detail::device& d, bool shared = true) {
 class preemptible_stream {
  public:
   preemptible_stream(detail::device& d, std::uint32_t batch = 1)
-      : device_(d), raw(d.make_stream(stream_class::lane)), batch_(batch) {
+      : raw(d.make_stream(stream_class::lane)), device_(d), batch_(batch) {
     words.slot = words_of<detail::slot_words>(d, false);
     words.chain = words_of<detail::chain_words>(d, false);
     words.host_gate = words_of<detail::gate_words>(d);
@@ -125,16 +125,13 @@ class preemptible_stream {
     }
   }
 
- private:
-  detail::device& device_;
-
- public:
   cudaStream_t raw;
   detail::control words;
   std::uint64_t last_id = 0;
   std::uint64_t last_ordinal = 0;
 
  private:
+  detail::device& device_;
   std::uint32_t batch_;
 };
 

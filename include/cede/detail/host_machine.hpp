@@ -3,6 +3,7 @@
 #pragma once
 
 #include <cede/config.hpp>
+#include <cede/detail/host_checks.hpp>
 #include <cede/detail/host_faults.hpp>
 #include <cede/detail/host_kernel.hpp>
 #include <cede/detail/host_streams.hpp>
@@ -28,7 +29,6 @@
 #include <vector>
 
 #include <pthread.h>
-#include <sched.h>
 
 CEDE_BEGIN_NAMESPACE
 
@@ -38,7 +38,7 @@ namespace detail {
 class host_machine final : public device {
  public:
   explicit host_machine(host_device options)
-      : options_(checked(std::move(options))),
+      : options_(checked_options(std::move(options))),
         injector_(options_.fault, options_.delay),
         streams_(injector_, health_) {
     facts_.name = "host device, " + std::to_string(options_.sms) + " SMs";
@@ -105,7 +105,7 @@ class host_machine final : public device {
   unsigned blocks_per_sm(const kernel_entry& k, const shape& s, form, std::string* why) override {
     health_.check();
     try {
-      runnable(k);
+      check_host_code(k);
       validate(s, facts_.limits, std::string(k.name));
     } catch (const error& e) {
       if (why != nullptr) *why = e.what();
@@ -116,7 +116,7 @@ class host_machine final : public device {
 
   void submit(cudaStream_t s, const submission& what) override {
     health_.check();
-    check_submission(what);
+    check_submission(what, facts_.limits);
     injector_.refuse("submit");
     host_operation o{.what = host_op::kernel};
     o.kernel = std::make_shared<host_kernel>(what);
@@ -214,29 +214,6 @@ class host_machine final : public device {
   static constexpr std::chrono::microseconds shortest_look{20};
   static constexpr std::chrono::microseconds longest_look{1000};
 
-  static host_device checked(host_device o) {
-    const auto within = [](std::size_t value, std::size_t low, std::size_t high, const char* what) {
-      if (value >= low && value <= high) return;
-      throw invalid_argument(std::string("host_device.") + what + " is " + std::to_string(value) +
-                             "; it must lie in [" + std::to_string(low) + ", " +
-                             std::to_string(high) + "]");
-    };
-    constexpr std::size_t gib = std::size_t{1} << 30U;
-    if (o.sms == 0) o.sms = usable_cpus();
-    within(o.sms, 1, 1024, "sms");
-    within(o.shared_bytes, 0, gib, "shared_bytes");
-    within(o.stack_bytes, std::size_t{16} * 1024, gib, "stack_bytes");
-    return o;
-  }
-  static unsigned usable_cpus() {
-    cpu_set_t cpus;
-    CPU_ZERO(&cpus);
-    if (::sched_getaffinity(0, sizeof cpus, &cpus) == 0) {
-      if (const int n = CPU_COUNT(&cpus); n > 0) return static_cast<unsigned>(n);
-    }
-    return std::clamp(std::thread::hardware_concurrency(), 1U, 1024U);
-  }
-
   template <class F>
   void start(const std::string& name, F run) {
     threads_.emplace_back(std::move(run));
@@ -251,49 +228,6 @@ class host_machine final : public device {
     }
     for (auto* cv : {&work_, &copies_, &waits_, &done_}) cv->notify_all();
     for (auto& t : threads_) t.join();
-  }
-
-  static void runnable(const kernel_entry& k) {
-    if (k.host_run == nullptr) {
-      throw not_supported("body " + std::string(k.name) +
-                          " has no host code: mark its call operator CEDE_BODY to run it on the "
-                          "host device");
-    }
-  }
-  void check_submission(const submission& s) const {
-    if (s.kernel == nullptr || (s.body == nullptr && s.kernel->bytes != 0)) {
-      throw contract_error("host device: submit without a body");
-    }
-    runnable(*s.kernel);
-    const std::string name(s.kernel->name);
-    validate(s.geometry, facts_.limits, name);
-    if (s.count == 0) throw contract_error("host device: submission of " + name + " has no block");
-    const std::uint64_t tiles = s.geometry.tiles();
-    if (s.how == form::whole || s.how == form::sliced) {
-      if (s.first > tiles || s.count > tiles - s.first) {
-        throw contract_error("host device: slice of " + name + " ends behind its grid");
-      }
-      return;
-    }
-    if (s.how != form::gated && s.how != form::persistent) {
-      throw contract_error("host device: submission of " + name + " has no form");
-    }
-    const bool gated = s.how == form::gated;
-    if (s.words.slot == nullptr || s.words.chain == nullptr || s.words.host_gate == nullptr ||
-        s.words.published == nullptr) {
-      throw contract_error("host device: submission of " + name + " lacks control words");
-    }
-    if (s.terms.tiles != tiles) {
-      throw contract_error("host device: terms of " + name + " speak of another number of tiles");
-    }
-    if (s.terms.batch != 1 && (gated || s.terms.batch == 0)) {
-      throw contract_error("host device: submission of " + name +
-                           " claims a wrong number of tiles");
-    }
-    if (!gated && s.terms.participants != s.count) {
-      throw contract_error("host device: every participant of " + name +
-                           " is a worker here, there is no watcher");
-    }
   }
 
   void push(cudaStream_t s, host_operation o, const char* call, cudaEvent_t e = nullptr) {
