@@ -7,7 +7,7 @@ root=$(cd "$(dirname "${BASH_SOURCE[0]}")/.." && pwd)
 build=$root/build/tests
 log=
 jobs=$(nproc)
-only=unit,header_units,compile_fail,model,link,gpu
+only=unit,header_units,compile_fail,docs,model,link,gpu
 json=
 options=()
 
@@ -16,10 +16,10 @@ usage() {
 usage: tests/run.sh [options]
 
 Installs what is missing, builds all tests, runs them, and ends with "N passed, N failed, N skipped",
-counting doctest cases, compile-fail cases, header units and model checks. Without a CUDA toolkit or a
-GPU, what needs them is skipped. Exit status: 0 all passed or skipped, 1 otherwise.
+counting doctest cases, compile-fail cases, header units, documents and model checks. Without a CUDA
+toolkit or a GPU, what needs them is skipped. Exit status: 0 all passed or skipped, 1 otherwise.
 
-  --only GROUPS    comma-separated, of: unit, header_units, compile_fail, model, link, gpu
+  --only GROUPS    comma-separated, of: unit, header_units, compile_fail, docs, model, link, gpu
   --match TEXT     only tests whose name contains TEXT
   --json FILE      write the counts of each group and what they were measured on
   --build-dir DIR  default: build/tests in the repository
