@@ -52,7 +52,12 @@ class experiment {
     prepare();
     const auto names = mode_names(plan_.where);
     observations_.push_back(run_alone(0.0));
-    for (std::size_t i = 1; i < names.size(); ++i) observations_.push_back(run_together(names[i]));
+    // The last name first: what is to be compared with `alone` most closely is measured next to it.
+    // Then back into the order of the names.
+    for (std::size_t i = names.size() - 1; i > 0; --i) {
+      observations_.push_back(run_together(names[i]));
+    }
+    std::reverse(observations_.begin() + 1, observations_.end());
     finish_alone();
     const baseline alone = pool(observations_.front(), calibrated_);
     out.complaints = complaints(observations_);

@@ -33,11 +33,16 @@ class queue {
   queue& operator=(const queue&) = delete;
   virtual ~queue() = default;
 
-  /// Launches a body. On the CUDA device only where nvcc compiles the call.
+  /// Launches a body. On the CUDA device only where nvcc compiles the call. A body may ask for another
+  /// number of workers per SM than the queue's.
   template <class Body>
   void launch(const cede::shape& shape, const Body& body) {
     if (plain_ == nullptr) {
-      through_.launch(shape, options_, body);
+      cede::launch_options options = options_;
+      if constexpr (requires { Body::workers_per_sm; }) {
+        if (options.workers_per_sm > 1) options.workers_per_sm = Body::workers_per_sm;
+      }
+      through_.launch(shape, options, body);
       return;
     }
 #if CEDE_NVCC

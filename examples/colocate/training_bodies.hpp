@@ -17,6 +17,10 @@
 namespace colocate {
 
 inline constexpr unsigned training_threads = 128;
+
+/// Of bodies that wait for memory more than they compute. More would be a little faster, but their
+/// tiles share one bandwidth and take twice as long.
+inline constexpr unsigned many_workers = 8;
 inline constexpr std::uint32_t vocabulary = 64;
 inline constexpr std::uint32_t context_length = 16;
 
@@ -38,6 +42,7 @@ template <std::uint32_t Embedding>
 struct embed {
   static constexpr unsigned max_threads = training_threads;
   static constexpr unsigned min_blocks = 8;
+  static constexpr unsigned workers_per_sm = many_workers;
 
   sampler from;
   const float* table;  ///< vocabulary x Embedding
@@ -99,7 +104,8 @@ inline constexpr double loss_unit = 1.0 / (1U << 24U);
 struct classify {
   static constexpr unsigned max_threads = training_threads;
   static constexpr unsigned min_blocks = 8;
-  static constexpr std::uint32_t rows = 16;
+  static constexpr unsigned workers_per_sm = many_workers;
+  static constexpr std::uint32_t rows = 4;
 
   sampler from;
   slabs logits;  ///< batch x vocabulary in each slab
@@ -162,6 +168,7 @@ struct classify {
 struct fold {
   static constexpr unsigned max_threads = training_threads;
   static constexpr unsigned min_blocks = 8;
+  static constexpr unsigned workers_per_sm = many_workers;
 
   slabs in;
   float* out;
@@ -188,7 +195,8 @@ template <std::uint32_t Embedding>
 struct embedding_gradient {
   static constexpr unsigned max_threads = training_threads;
   static constexpr unsigned min_blocks = 8;
-  static constexpr std::uint32_t samples = 32;
+  static constexpr unsigned workers_per_sm = many_workers;
+  static constexpr std::uint32_t samples = 16;
 
   sampler from;
   const float* in;  ///< gradient of what `embed` gave
@@ -255,6 +263,7 @@ CEDE_BODY inline unsigned long long digest_of(std::uint32_t place, float weight)
 struct update {
   static constexpr unsigned max_threads = training_threads;
   static constexpr unsigned min_blocks = 8;
+  static constexpr unsigned workers_per_sm = many_workers;
 
   slabs gradients[3];
   float* weights;
