@@ -13,6 +13,7 @@
 #include <cede/policy/ungated.hpp>
 
 #include <cede/preempt.hpp>
+#include <cede/priority.hpp>
 #include <cede/scheduler.hpp>
 #include <cede/shape.hpp>
 

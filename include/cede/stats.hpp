@@ -4,7 +4,7 @@
 
 #include <cede/config.hpp>
 #include <cede/error.hpp>
-#include <cede/policy/policy.hpp>
+#include <cede/priority.hpp>
 
 #include <algorithm>
 #include <array>

@@ -49,6 +49,13 @@ __device__ inline bool anyone_in_body() {
 /// Tile number to coordinates, x fastest.
 __device__ inline mailbox locate(std::uint64_t tile, const index3& grid) {
   if (grid.y == 1 && grid.z == 1) return {static_cast<std::uint32_t>(tile), 0, 0, 1};
+  if ((tile >> 32U) == 0) {  // nearly always; 64-bit division takes several times as long
+    const auto low = static_cast<std::uint32_t>(tile);
+    const std::uint32_t line = low / grid.x;
+    if (grid.z == 1) return {low - line * grid.x, line, 0, 1};
+    const std::uint32_t layer = line / grid.y;
+    return {low - line * grid.x, line - layer * grid.y, layer, 1};
+  }
   const std::uint64_t row = tile / grid.x;
   const auto x = static_cast<std::uint32_t>(tile - row * grid.x);
   if (grid.z == 1) return {x, static_cast<std::uint32_t>(row), 0, 1};

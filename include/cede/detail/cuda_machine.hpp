@@ -15,9 +15,11 @@
 #include <array>
 #include <cstdint>
 #include <cstdlib>
+#include <map>
 #include <mutex>
 #include <shared_mutex>
 #include <string>
+#include <tuple>
 #include <unordered_map>
 #include <vector>
 
@@ -182,11 +184,21 @@ class cuda_machine final : public device {
              " dynamic bytes of shared memory, the device has " + std::to_string(facts_.limits.shared) + " a block";
       return 0;
     }
+    {
+      // Asked at every launch; the driver's answer takes a lock.
+      const std::shared_lock lock(functions_mutex_);
+      const auto known = occupancy_.find({f.function, threads, shared});
+      if (known != occupancy_.end()) return known->second;
+    }
     int blocks = 0;
     check_driver(driver().occupancy(&blocks, f.function, static_cast<int>(threads), shared),
                  "cuOccupancyMaxActiveBlocksPerMultiprocessor");
-    if (blocks == 0) *why = "no block of it fits on a multiprocessor; use fewer threads, registers or shared memory";
-    return static_cast<unsigned>(blocks);
+    if (blocks == 0) {
+      *why = "no block of it fits on a multiprocessor; use fewer threads, registers or shared memory";
+      return 0;
+    }
+    const std::unique_lock lock(functions_mutex_);
+    return occupancy_.emplace(std::tuple(f.function, threads, shared), static_cast<unsigned>(blocks)).first->second;
   }
 
   void submit(cudaStream_t s, const submission& what) override {
@@ -344,6 +356,7 @@ class cuda_machine final : public device {
   std::vector<slab> slabs_;
   mutable std::shared_mutex functions_mutex_;
   std::unordered_map<const void*, loaded> functions_;
+  std::map<std::tuple<CUfunction, std::uint64_t, std::size_t>, unsigned> occupancy_;
 };
 
 }  // namespace detail

@@ -238,13 +238,20 @@ class engine : public std::enable_shared_from_this<engine> {
   void submit_operation(stream_core& s, operation& op, std::uint32_t epoch, std::unique_lock<std::mutex>& lock);
   void submit_protocolled(stream_core& s, launch_work& l);
   void close_overdue_requests(std::unique_lock<std::mutex>& lock);
-  void free_trash(std::unique_lock<std::mutex>& lock);
+  bool free_trash(std::unique_lock<std::mutex>& lock);
   bool latency_critical_active() const;
   bool anything_outstanding() const;
   void cover(std::unique_lock<std::mutex>& lock);
   void uncover();
   [[nodiscard]] std::size_t parked_streams() const;
   void await_room_to_park(std::unique_lock<std::mutex>& lock, const stream_core& s);
+  template <class F>
+  void place_wait(std::unique_lock<std::mutex>& lock, F&& put);
+  cudaEvent_t take_event();
+  cudaStream_t take_marks();
+  void return_event(cudaEvent_t e) noexcept;
+  [[nodiscard]] bool may_cover() const;
+  void cover_again(std::unique_lock<std::mutex>& lock);
   [[nodiscard]] std::uint64_t device_progress() const;
   [[nodiscard]] bool something_on_device() const;
   void account(workload_core& w, clock::time_point now);
@@ -281,6 +288,7 @@ class engine : public std::enable_shared_from_this<engine> {
   std::size_t outstanding_ = 0;       ///< gated operations not finished
   bool stopping_ = false;
   bool quiet_ = false;              ///< inside a driver call that waits for the device: nothing new may be queued
+  unsigned placing_ = 0;            ///< threads that put a wait of ours on a stream of the program
   bool down_ = false;
   bool told_failure_ = false;
   std::vector<cudaStream_t> left_running_;  ///< lanes with work on them when the device failed

@@ -13,9 +13,6 @@
 
 #include <algorithm>
 
-#ifndef CEDE_X_ACTIVE_US
-#define CEDE_X_ACTIVE_US 4
-#endif
 CEDE_BEGIN_NAMESPACE
 
 namespace detail {
@@ -488,21 +485,31 @@ inline void engine::build_view() {
   }
 }
 
+/// The same as `cover`, by the dispatcher, after the wait was let go for a moment.
+inline void engine::cover_again(std::unique_lock<std::mutex>& lock) {
+  if (!may_cover()) return;
+  covered_ = true;
+  driver_call(lock, [&, value = ++cover_value_] { device_->wait_value(cover_stream_, cover_word_, value); });
+}
+
 // ---- memory handed over by free_after ---------------------------------------------------------------
 
 /// Frees what nothing uses any more, at a moment when no wait of ours stands in the way of
-/// `cudaFree`, which waits for the whole device. Until it is done nothing new is queued.
-inline void engine::free_trash(std::unique_lock<std::mutex>& lock) {
+/// `cudaFree`, which waits for the whole device. Until it is done nothing new is queued. False if what
+/// is in flight has to end first.
+inline bool engine::free_trash(std::unique_lock<std::mutex>& lock) {
+  // Streams that wait for what is still to be submitted, or a callable that may, must not be kept from
+  // it: the memory then waits for a better moment.
+  if (placing_ != 0 || parked_streams() > 1) return true;
+  bool in_flight = false;
   for (workload_core* w : gated_) {
     for (auto& s : w->busy) {
-      if (on_device(*s)) return;
-      if (outstanding_ != 0 && (s->adopted != nullptr || s->marks != nullptr)) return;
+      if (!on_device(*s)) continue;
+      if (!s->queue.empty() && std::holds_alternative<opaque_work>(s->queue.front().work)) return true;
+      in_flight = true;
     }
   }
-  {
-    const std::scoped_lock requests(requests_mutex_);
-    if (!blockers_.empty()) return;
-  }
+  if (in_flight) return false;
   std::vector<void*> now;
   now.swap(trash_);
   uncover();
@@ -519,14 +526,15 @@ inline void engine::free_trash(std::unique_lock<std::mutex>& lock) {
   lock.lock();
   quiet_ = false;
   finished_.notify_all();
-  if (outstanding_ != 0) cover(lock);
+  if (outstanding_ != 0) cover_again(lock);
   if (trouble) std::rethrow_exception(trouble);
+  return true;
 }
 
 // ---- the loop -------------------------------------------------------------------------------------
 
 inline bool engine::anything_outstanding() const {
-  return outstanding_ != 0 || !trash_.empty() || !condemned_.empty() ||
+  return outstanding_ != 0 || placing_ != 0 || !trash_.empty() || !condemned_.empty() ||
          std::any_of(gated_.begin(), gated_.end(), [](const workload_core* w) { return !w->busy.empty(); });
 }
 
@@ -535,7 +543,7 @@ inline bool engine::anything_outstanding() const {
 inline std::chrono::nanoseconds engine::pause_length(bool progressed) const {
   using namespace std::chrono_literals;
   if (progressed) return 0ns;
-  if (was_active_) return std::chrono::microseconds(CEDE_X_ACTIVE_US);
+  if (was_active_) return 4us;
   // While latency-critical work comes and goes its end must be seen soon; else two launches in flight
   // leave time.
   const auto most = clock::now() - idle_since_ < 50ms ? std::chrono::nanoseconds(40us) : 250us;
@@ -566,7 +574,7 @@ inline void engine::dispatch_loop() {
         trash_.push_back(c.second);
         return true;
       });
-      if (!trash_.empty() && !quiet_) free_trash(lock);
+      const bool drain = !trash_.empty() && !quiet_ && !free_trash(lock);
       if (!anything_outstanding() && !blocked_inline) {
         uncover();
         finished_.notify_all();
@@ -582,7 +590,7 @@ inline void engine::dispatch_loop() {
         quiet = 0;
         continue;
       }
-      if (outstanding_ != 0 && !quiet_) cover(lock);  // again, after the guard let it go for a moment
+      if (outstanding_ != 0 && !quiet_) cover_again(lock);
       if (std::exchange(probe_wanted_, false)) {
         probed_ = clock::now();
         ++probe_value_;
@@ -609,7 +617,7 @@ inline void engine::dispatch_loop() {
           // On the latency-critical path the gate is up already; a second raise is harmless.
           if (!active) last_raise_.store(since_start(clock::now()).count(), std::memory_order_relaxed);
           protocol::raise<atomics>(*w.host_gate);
-        } else if (trash_.empty() && !quiet_) {
+        } else if (!drain && !quiet_) {
           submit_workload(w, lock);
         }
       }

@@ -4,6 +4,7 @@
 #pragma once
 
 #include <cede/config.hpp>
+#include <cede/priority.hpp>
 
 #include <chrono>
 #include <cstdint>
@@ -11,12 +12,6 @@
 #include <vector>
 
 CEDE_BEGIN_NAMESPACE
-
-/// Priority of a workload: larger goes first. Any number between the two named ones is a level of
-/// its own.
-enum class priority : int {};
-inline constexpr priority best_effort{0};
-inline constexpr priority latency_critical{1000};
 
 namespace policy {
 
