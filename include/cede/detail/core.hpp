@@ -60,6 +60,9 @@ struct stream_core : std::enable_shared_from_this<stream_core> {
   cudaStream_t adopted = nullptr;    ///< the user's stream in front of a gated lane
   cudaStream_t marks = nullptr;      ///< carries the user's events; made at the first `record`
   std::uint64_t marked = 0;          ///< newest operation a mark waits for
+  /// Keeps the numbers of operations and what is put on the user's streams for them in one order. Taken
+  /// before the engine's.
+  std::mutex order_mutex;
 
   // -- gated; guarded by the engine's mutex
   std::deque<operation> queue;

@@ -194,25 +194,25 @@ inline void engine::block_stream(stream_core& s, blocker b) {
     if (h->owner == this && !std::exchange(h->let_go, true) && h->parked == 0) protocol::finish<atomics>(h->work->held);
   }
   try {
-    std::unique_lock quiet(mutex_);
-    finished_.wait(quiet, [&] { return !quiet_; });
-    await_room_to_park(quiet, s);
-    const std::scoped_lock lock(s.inline_mutex);
-    const stream_core* until = b.until.stream.get();
-    if (b.foreign != nullptr) {
-      device_->wait_event(s.lane, b.foreign);
-    } else {
-      device_->wait_value(s.lane, until->work->inline_path ? &until->activity->completed : until->done, b.until.number);
-    }
-    ++s.blockers;
+    std::unique_lock lock(mutex_);
+    await_room_to_park(lock, s);
+    place_wait(lock, [&] {
+      const std::scoped_lock mine(s.inline_mutex);
+      const stream_core* until = b.until.stream.get();
+      if (b.foreign != nullptr) {
+        device_->wait_event(s.lane, b.foreign);
+      } else {
+        device_->wait_value(s.lane, until->work->inline_path ? &until->activity->completed : until->done,
+                            b.until.number);
+      }
+      ++s.blockers;
+    });
+    const std::scoped_lock requests(requests_mutex_);
+    blockers_.push_back(std::move(b));
+    blockers_count_.store(blockers_.size(), std::memory_order_relaxed);
   } catch (...) {
     unpark_requests(b.parked);
     throw;
-  }
-  {
-    const std::scoped_lock lock(requests_mutex_);
-    blockers_.push_back(std::move(b));
-    blockers_count_.store(blockers_.size(), std::memory_order_relaxed);
   }
   wake_dispatcher();
 }

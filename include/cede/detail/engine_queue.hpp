@@ -25,9 +25,17 @@ inline void engine::wake_dispatcher() {
 /// One wait on a stream of its own that ends when nothing gated is outstanding: with it,
 /// `cudaDeviceSynchronize` and its like cover what is held back or preempted. Call with the lock.
 inline void engine::cover(std::unique_lock<std::mutex>&) {
-  if (covered_ || cover_stream_ == nullptr || clock::now() < uncovered_until_) return;
+  if (!may_cover()) return;
   covered_ = true;
   device_->wait_value(cover_stream_, cover_word_, ++cover_value_);
+}
+
+inline bool engine::may_cover() const {
+  const auto now = clock::now();
+  if (covered_ || cover_stream_ == nullptr || now < uncovered_until_) return false;
+  // The guard may have let it go for the sake of a call that is still stuck.
+  const std::chrono::nanoseconds since(driver_call_since_.load());
+  return since.count() == 0 || since_start(now) - since < options_.stuck_after / 2;
 }
 
 inline void engine::uncover() {
@@ -67,11 +75,50 @@ inline void engine::await_room_to_park(std::unique_lock<std::mutex>& lock, const
   }
 }
 
+/// Puts waits of ours on streams of the program: without the lock, which a driver call that waits for
+/// somebody must not hold, and not while the device must be free of such waits (`quiet_`).
+template <class F>
+void engine::place_wait(std::unique_lock<std::mutex>& lock, F&& put) {
+  finished_.wait(lock, [&] { return !quiet_ || has_failed_.load(); });
+  if (down_) throw contract_error("the scheduler is gone; keep it alive while its streams are used");
+  ++placing_;
+  lock.unlock();
+  try {
+    throw_if_failed();
+    put();
+  } catch (...) {
+    lock.lock();
+    --placing_;
+    throw;
+  }
+  lock.lock();
+  --placing_;
+}
+
+/// An event of ours, for one use. Call without the lock.
+inline cudaEvent_t engine::take_event() {
+  {
+    const std::scoped_lock lock(mutex_);
+    if (!spare_events_.empty()) {
+      cudaEvent_t e = spare_events_.back();
+      spare_events_.pop_back();
+      return e;
+    }
+  }
+  return device_->make_event();
+}
+inline void engine::return_event(cudaEvent_t e) noexcept {
+  const std::scoped_lock lock(mutex_);
+  spare_events_.push_back(e);
+}
+
 /// Queues an operation; returns its number. Waits only if the queue is full.
 inline std::uint64_t engine::enqueue(stream_core& s, operation op) {
   throw_if_failed();
   const device_scope current(*device_);
   std::unique_ptr<parked_requests> park_while_full;
+  std::unique_lock order(s.order_mutex, std::defer_lock);
+  if (s.adopted != nullptr) order.lock();
   std::unique_lock lock(mutex_);
   if (s.adopted != nullptr && s.queue.empty()) await_room_to_park(lock, s);
   // An adopted stream has one wait per operation in front of the driver's own queue, which blocks when
@@ -103,11 +150,23 @@ inline std::uint64_t engine::enqueue(stream_core& s, operation op) {
   op.queued_at = clock::now();
   if (s.adopted != nullptr) {
     // Behind the user's own work on that stream, and in front of what the user puts there next.
-    if (spare_events_.empty()) spare_events_.push_back(device_->make_event());
-    op.after = spare_events_.back();
-    spare_events_.pop_back();
-    device_->record_event(s.adopted, op.after);
-    device_->wait_value(s.adopted, s.done, op.number);
+    try {
+      place_wait(lock, [&] {
+        op.after = take_event();
+        device_->record_event(s.adopted, op.after);
+        device_->wait_value(s.adopted, s.done, op.number);
+      });
+    } catch (...) {
+      if (op.after != nullptr) spare_events_.push_back(op.after);
+      throw;
+    }
+    if (has_failed_.load()) {
+      // It will not be done: whoever waits on the stream is let go.
+      atomics::store<protocol::order::release, protocol::scope::system>(*s.done, op.number);
+      spare_events_.push_back(op.after);
+      lock.unlock();
+      throw_if_failed();
+    }
   }
   if (auto* l = op.launch()) {
     ++s.work->stats.launches;
@@ -180,19 +239,33 @@ void engine::gated_run(stream_core& s, F&& f) {
 inline void engine::gated_record(stream_core& s, cudaEvent_t e) {
   throw_if_failed();
   const device_scope current(*device_);
-  std::unique_lock lock(mutex_);
-  finished_.wait(lock, [&] { return !quiet_; });
+  const std::scoped_lock order(s.order_mutex);
   if (s.adopted != nullptr) {
     device_->record_event(s.adopted, e);
     return;
   }
   // Marks have a stream of their own, parked in waits: the lane must stay free for resumes.
-  cudaStream_t mark = s.marks;
-  if (mark == nullptr) mark = s.marks = device_->make_stream(stream_class::cover);
+  if (s.marks == nullptr) s.marks = take_marks();
+  std::unique_lock lock(mutex_);
   if (s.marked <= s.finished.load()) await_room_to_park(lock, s);
   s.marked = s.last_number;
-  device_->wait_value(mark, s.done, s.last_number);
-  device_->record_event(mark, e);
+  place_wait(lock, [&, number = s.last_number] {
+    device_->wait_value(s.marks, s.done, number);
+    device_->record_event(s.marks, e);
+  });
+}
+
+/// A stream for marks: one that a stream which is gone has left, or a new one.
+inline cudaStream_t engine::take_marks() {
+  {
+    const std::scoped_lock lock(spares_mutex_);
+    if (!spare_marks_.empty()) {
+      cudaStream_t marks = spare_marks_.back();
+      spare_marks_.pop_back();
+      return marks;
+    }
+  }
+  return device_->make_stream(stream_class::cover);
 }
 
 inline void engine::suspend(workload_core* w) {
@@ -213,21 +286,20 @@ inline void engine::resume(workload_core* w) {
 inline void engine::wait_foreign_stream(stream_core& s, cudaStream_t foreign) {
   throw_if_failed();
   const device_scope current(*device_);
-  cudaEvent_t e = nullptr;
-  {
-    const std::scoped_lock lock(mutex_);
-    if (spare_events_.empty()) spare_events_.push_back(device_->make_event());
-    e = spare_events_.back();
-    spare_events_.pop_back();
+  cudaEvent_t e = take_event();
+  try {
+    device_->record_event(foreign, e);
+    if (s.work->inline_path) {
+      inline_wait(s, e, true);
+    } else {
+      operation op;
+      op.work = wait_work{{}, e, true};
+      enqueue(s, std::move(op));
+    }
+  } catch (...) {
+    return_event(e);
+    throw;
   }
-  device_->record_event(foreign, e);
-  if (s.work->inline_path) {
-    inline_wait(s, e, true);
-    return;
-  }
-  operation op;
-  op.work = wait_work{{}, e, true};
-  enqueue(s, std::move(op));
 }
 
 inline void engine::free_after(stream_point p, void* memory) {

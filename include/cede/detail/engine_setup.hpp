@@ -297,7 +297,7 @@ inline void engine::prepare(const kernel_entry& k) {
     w->raised = true;
   }
   auto leaving = [&] {
-    return std::any_of(gated_.begin(), gated_.end(), [](const workload_core* w) {
+    return placing_ != 0 || std::any_of(gated_.begin(), gated_.end(), [](const workload_core* w) {
       return std::any_of(w->busy.begin(), w->busy.end(), [](const auto& s) { return on_device(*s); });
     });
   };
