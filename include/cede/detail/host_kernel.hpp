@@ -13,6 +13,8 @@
 #include <atomic>
 #include <chrono>
 #include <cstdint>
+#include <cstdio>
+#include <cstdlib>
 #include <cstring>
 #include <exception>
 #include <memory>
@@ -79,6 +81,22 @@ struct host_kernel {
   std::atomic<bool> threw{false};
 };
 
+/// The body that the calling thread executes a tile of; null outside.
+inline const kernel_entry*& running_body() {
+  thread_local const kernel_entry* body = nullptr;
+  return body;
+}
+
+/// Says why, where a body ends the process: nvcc puts an exit() in the place of a `__device__` call
+/// operator's host code.
+inline void explain_exit_inside_body() {
+  if (running_body() == nullptr) return;
+  std::fprintf(stderr,
+               "cede: body %s ended the process from inside a tile on the host device; if its call "
+               "operator is marked __device__ alone, mark it CEDE_BODY\n",
+               std::string(running_body()->name).c_str());
+}
+
 /// An SM's hands: runs blocks of kernels, one at a time, by the protocol of their form.
 class host_worker {
  public:
@@ -88,7 +106,10 @@ class host_worker {
       : tiles_(options.stack_bytes, options.shared_bytes),
         injector_(injector),
         health_(health),
-        stopping_(stopping) {}
+        stopping_(stopping) {
+    static const bool registered = std::atexit(&explain_exit_inside_body) == 0;
+    static_cast<void>(registered);
+  }
 
   void run_block(host_kernel& k, std::uint64_t number) {
     switch (k.what.how) {
@@ -167,9 +188,11 @@ class host_worker {
       if (v.delay.count() > 0) std::this_thread::sleep_for(v.delay);
     }
     const submission& s = k.what;
+    running_body() = s.kernel;
     const std::exception_ptr error = tiles_.run(
         s.kernel->host_run, s.body, tile_index(tile, s.geometry.grid), to_index3(s.geometry.grid),
         to_index3(s.geometry.block), s.geometry.shared, &k.threw);
+    running_body() = nullptr;
     if (error != nullptr) report(k, tile, error);
   }
 

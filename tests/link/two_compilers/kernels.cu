@@ -25,6 +25,11 @@ struct count {
   }
 };
 
+struct device_only {
+  int* out;
+  __device__ void operator()(cede::block) const { *out = 4; }
+};
+
 }  // namespace
 
 namespace by_nvcc {
@@ -39,6 +44,10 @@ void launch_where(cede::stream& s, int* out) { s.launch({.grid = 1, .block = 32}
 
 void launch_device_lambda(cede::stream& s, int* out) {
   s.launch({.grid = 1, .block = 32}, [=] __device__(cede::block) { *out = 3; });
+}
+
+void launch_device_only(cede::stream& s, int* out) {
+  s.launch({.grid = 1, .block = 1}, device_only{out});
 }
 
 cede::event record(cede::stream& s) { return s.record(); }

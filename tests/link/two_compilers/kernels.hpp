@@ -16,6 +16,8 @@ void launch_count(cede::stream& s, int tiles, int n, int* out, cede::form how);
 void launch_where(cede::stream& s, int* out);
 /// A lambda that exists on the device only.
 void launch_device_lambda(cede::stream& s, int* out);
+/// A body whose call operator is marked `__device__` alone.
+void launch_device_only(cede::stream& s, int* out);
 
 /// Makes an event here, waits for one made there.
 cede::event record(cede::stream& s);

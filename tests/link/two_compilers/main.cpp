@@ -3,9 +3,14 @@
 #include <cuda_runtime_api.h>
 #include <doctest/doctest.h>
 
-#include <cstdlib>
+#include <cstdio>
 #include <memory>
 #include <string>
+#include <utility>
+#include <vector>
+
+#include <sys/wait.h>
+#include <unistd.h>
 
 #include "kernels.hpp"
 #include "layouts.hpp"
@@ -159,6 +164,37 @@ TEST_CASE("a __device__ lambda is a body on the GPU and refused on a host device
   by_nvcc::launch_device_lambda(g, there.get());
   g.synchronize();
   CHECK(there[0] == 3);
+}
+
+// nvcc leaves no trace of such a call operator that a program could ask for.
+TEST_CASE("a __device__ call operator ends the process on a host device, with a word") {
+  int pipe_ends[2];
+  REQUIRE(pipe(pipe_ends) == 0);
+  std::fflush(nullptr);
+  const pid_t child = fork();
+  REQUIRE(child >= 0);
+  if (child == 0) {
+    dup2(pipe_ends[1], STDERR_FILENO);
+    dup2(pipe_ends[1], STDOUT_FILENO);  // away from the report of this test
+    alarm(60);                          // exit handlers of others may not like the fork
+    int out = 0;
+    cede::scheduler cpu{cede::host_device{.sms = 1}};
+    cede::stream c = cpu.workload({.name = "train"}).stream();
+    by_nvcc::launch_device_only(c, &out);
+    c.synchronize();
+    _exit(0);
+  }
+  close(pipe_ends[1]);
+  std::string said;
+  char buffer[512];
+  for (ssize_t n = 0; (n = read(pipe_ends[0], buffer, sizeof buffer)) > 0;) said.append(buffer, n);
+  close(pipe_ends[0]);
+  int status = 0;
+  REQUIRE(waitpid(child, &status, 0) == child);
+  CHECK(status != 0);
+  CAPTURE(said);
+  CHECK(said.find("device_only ended the process from inside a tile") != std::string::npos);
+  CHECK(said.find("mark it CEDE_BODY") != std::string::npos);
 }
 
 TEST_CASE("without a GPU a scheduler for one says what is missing") {
