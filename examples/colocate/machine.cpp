@@ -33,9 +33,9 @@ std::string from_git(const std::string& command) {
   std::string folder = fs::read_symlink("/proc/self/exe", ignored).parent_path().string();
   // Between single quotes the shell takes everything but a single quote as it is.
   if (folder.empty() || folder.find('\'') != std::string::npos) return {};
-  return first_line_of("cd '" + folder +
-                       "' 2>/dev/null && cd \"$(git rev-parse --show-toplevel "
-                       "2>/dev/null)\" 2>/dev/null && [ -d .git ] && " +
+  return first_line_of("top=$(git -C '" + folder +
+                       "' rev-parse --show-toplevel 2>/dev/null) && "
+                       "cd \"$top\" && [ -f include/cede/cede.hpp ] && " +
                        command);
 }
 
@@ -46,7 +46,7 @@ std::string from_environment(const char* name) {
 
 std::string commit() {
   const std::string given = from_environment("CEDE_COMMIT");
-  return given.empty() ? from_git("git rev-parse --short=12 HEAD 2>/dev/null") : given;
+  return given.empty() ? from_git("git rev-parse HEAD 2>/dev/null") : given;
 }
 
 std::string tree() {

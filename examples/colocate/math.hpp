@@ -9,10 +9,13 @@
 #include <cstdint>
 #include <cstring>
 
-#if CEDE_NVCC
+// For device code alone: host compilers do not know the pragma.
+#if defined(__CUDA_ARCH__)
 #define COLOCATE_UNROLL _Pragma("unroll")
+#define COLOCATE_UNROLL_BY_8 _Pragma("unroll 8")
 #else
 #define COLOCATE_UNROLL
+#define COLOCATE_UNROLL_BY_8
 #endif
 
 namespace colocate {

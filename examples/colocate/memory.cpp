@@ -36,6 +36,12 @@ namespace {
 // Of a cache line, and of what the widest vector access needs.
 constexpr std::size_t alignment = 128;
 
+#if CEDE_EXAMPLE_CUDA
+// Setting memory, and copying to it from pageable memory, may return before the device is done; the
+// queues of the models do not wait for the default stream.
+void settle() { COLOCATE_CUDA(cudaStreamSynchronize(cudaStreamLegacy)); }
+#endif
+
 }  // namespace
 
 void* allocate(place where, [[maybe_unused]] reach who, std::size_t bytes) {
@@ -52,6 +58,7 @@ void* allocate(place where, [[maybe_unused]] reach who, std::size_t bytes) {
   } else {
     COLOCATE_CUDA(cudaMalloc(&p, bytes));
     COLOCATE_CUDA(cudaMemset(p, 0, bytes));
+    settle();
   }
 #endif
   return p;
@@ -69,12 +76,14 @@ void release(place where, [[maybe_unused]] reach who, void* p) noexcept {
 }
 
 void copy(place where, void* to, const void* from, std::size_t bytes) {
+  if (bytes == 0) return;  // `from` may be null
   if (where == place::host) {
     std::memcpy(to, from, bytes);
     return;
   }
 #if CEDE_EXAMPLE_CUDA
   COLOCATE_CUDA(cudaMemcpy(to, from, bytes, cudaMemcpyDefault));
+  settle();
 #endif
 }
 

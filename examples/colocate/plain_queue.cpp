@@ -58,6 +58,7 @@ std::uint64_t plain_queue::written() const {
 void plain_queue::check() const {
   const cudaError_t status = cudaStreamQuery(plain_);
   if (status != cudaErrorNotReady) check_cuda(status, "cudaStreamQuery");
+  (void)cudaGetLastError();  // "not ready" is no error of the next launch
 }
 
 std::uint64_t plain_queue::mark() {

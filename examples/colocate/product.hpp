@@ -199,9 +199,7 @@ struct slabs {
                                    std::uint32_t number) const {
     quad total = {};
     const float* at = data + std::size_t{first} * size + i;
-#if CEDE_NVCC
-#pragma unroll 8
-#endif
+    COLOCATE_UNROLL_BY_8
     for (std::uint32_t s = 0; s < number; ++s, at += size) {
       const quad part = *reinterpret_cast<const quad*>(at);
       COLOCATE_UNROLL

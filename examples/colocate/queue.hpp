@@ -33,8 +33,8 @@ class queue {
   queue& operator=(const queue&) = delete;
   virtual ~queue() = default;
 
-  /// Launches a body. On the CUDA device only where nvcc compiles the call. A body may ask for another
-  /// number of workers per SM than the queue's.
+  /// Launches a body. On the CUDA device only where nvcc compiles the call. A body may ask for
+  /// another number of workers per SM than the queue's.
   template <class Body>
   void launch(const cede::shape& shape, const Body& body) {
     if (plain_ == nullptr) {
