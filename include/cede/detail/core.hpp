@@ -119,6 +119,7 @@ struct workload_core {
   gate_words* device_gate = nullptr;        // device memory; null where the device reads the host's
   bool suspended = false;
   bool raised = false;
+  bool waiting = false;                     ///< had something ready and was kept out, at the last look
   bool counting = false;                    ///< GPU time runs
   clock::time_point counting_since{};
   std::chrono::nanoseconds used{0};

@@ -4,6 +4,9 @@
 //   engine_inline.hpp    the latency-critical path: on the caller's thread, atomics only
 //   engine_queue.hpp     what callers do to gated streams: queue, wait, suspend
 //   engine_dispatch.hpp  the one thread that submits, collects and asks the policy
+//   engine_collect.hpp     what it reads
+//   engine_submit.hpp      what it launches
+//   engine_end.hpp         how it gives up
 //   engine_guard.hpp     the thread that notices when that one is stuck
 //
 // Locks. `mutex_` guards everything gated and is never held across a driver call on a hot path. A
@@ -233,6 +236,7 @@ class engine : public std::enable_shared_from_this<engine> {
   bool collect_launch(stream_core& s, operation& op);
   bool unblock(std::unique_lock<std::mutex>& lock);
   void build_view();
+  void look_at_time(bool active, clock::time_point now);
   bool ready(stream_core& s, std::size_t* position);
   void submit_workload(workload_core& w, std::unique_lock<std::mutex>& lock);
   void submit_operation(stream_core& s, operation& op, std::uint32_t epoch, std::unique_lock<std::mutex>& lock);
@@ -324,7 +328,9 @@ class engine : public std::enable_shared_from_this<engine> {
   policy::verdict verdict_;
   std::vector<policy::workload_view> views_;
   bool was_active_ = false;
-  clock::time_point idle_since_{};
+  std::uint64_t seen_raises_ = 0;
+  std::chrono::nanoseconds idle_since_ = std::chrono::nanoseconds::min();  ///< since the start
+  clock::time_point last_look_ = clock::now();
   std::chrono::nanoseconds busy_time_{0};  ///< guarded by mutex_
   std::chrono::nanoseconds typical_launch_{50000};
   std::atomic<bool> asleep_{false};

@@ -242,7 +242,7 @@ inline std::string engine::explain() {
             << w.service.quantile(0.99).count() / 1000 << " us of being taken up";
       }
     } else {
-      out << "finished " << w.finished << " operations of " << w.launches << " launches in "
+      out << "finished " << w.finished << " of " << w.launches << " launches in "
           << w.submissions << " submissions; it gave way " << w.yields << " times";
       if (w.turnaround.count() > 0) {
         out << ", leaving within " << w.turnaround.quantile(0.99).count() / 1000

@@ -287,11 +287,13 @@ inline void engine::close_request(const std::shared_ptr<request_core>& r) {
     fail(trouble);
   }
   if (holds) protocol::finish<atomics>(w->held);
+  bool many = false;
   {
     const std::scoped_lock lock(requests_mutex_);
     answering_.push_back({r, std::move(points)});
-    if (answering_.size() > 4096) answering_.erase(answering_.begin());  // nobody looks: keep it flat
+    many = answering_.size() % 64 == 0;
   }
+  if (many) collect_answers();  // nobody else may look
   if (trouble) std::rethrow_exception(trouble);
 }
 

@@ -1,0 +1,260 @@
+// SPDX-License-Identifier: Apache-2.0
+// The dispatcher's hands: which operation may go to the device now, and how it gets there.
+#pragma once
+
+#include <cede/config.hpp>
+#include <cede/detail/engine.hpp>
+#include <cede/detail/engine_collect.hpp>
+
+#include <algorithm>
+#include <chrono>
+#include <exception>
+#include <memory>
+#include <mutex>
+#include <utility>
+#include <vector>
+
+CEDE_BEGIN_NAMESPACE
+
+namespace detail {
+
+/// Whether the stream has an operation that may go to the device now, and which.
+inline bool engine::ready(stream_core& s, std::size_t* position) {
+  unsigned ahead = 0;
+  std::size_t i = 0;
+  for (; i < s.queue.size() && s.queue[i].in_flight; ++i) {
+    // Only protocolled launches may have something queued behind them: the chain keeps the order.
+    if (!s.queue[i].protocolled() || !s.queue[i].launch()->all_submitted) return false;
+    ++ahead;
+  }
+  if (i == s.queue.size() || ahead >= max_in_flight) return false;
+  operation& op = s.queue[i];
+  if (std::holds_alternative<wait_work>(op.work)) return false;
+  if (op.after != nullptr && !op.after_done) return false;
+  if (!op.protocolled()) {
+    if (i != 0) return false;
+    // Slices: two in flight.
+    if (s.last_token - atomics::load<protocol::order::acquire, protocol::scope::system>(*s.token) >= max_in_flight)
+      return false;
+  }
+  *position = i;
+  return true;
+}
+
+inline void engine::submit_protocolled(stream_core& s, launch_work& l) {
+  const std::size_t slot = l.ordinal % slots_per_stream;
+  submission what;
+  what.kernel = l.kernel;
+  what.body = l.body.data();
+  what.geometry = l.geometry;
+  what.how = l.plan.how;
+  what.terms = {.ordinal = l.ordinal, .tiles = l.tiles, .id = l.id, .epoch = l.epoch, .participants = 1, .batch = 1};
+  what.words = {.slot = s.slots + slot,
+                .chain = s.chain,
+                .host_gate = s.work->host_gate,
+                .device_gate = s.work->device_gate,
+                .published = s.published + slot};
+  if (l.plan.how == form::persistent) {
+    const std::uint64_t rest = l.tiles - l.cursor;
+    what.count = std::min(l.plan.workers, (rest + l.plan.batch - 1) / l.plan.batch);
+    what.terms.batch = l.plan.batch;
+    what.terms.participants = static_cast<std::uint32_t>(what.count) + device_->facts().watchers;
+    device_->submit(s.lane, what);
+    return;
+  }
+  std::uint64_t cursor = l.cursor;
+  for (unsigned i = 0; i < chunks_per_submission && cursor < l.tiles; ++i) {
+    what.count = std::min(l.plan.chunk, l.tiles - cursor);
+    cursor += what.count;
+    what.limit = cursor;
+    what.closes = i + 1 == chunks_per_submission || cursor == l.tiles;
+    device_->submit(s.lane, what);
+  }
+}
+
+inline void engine::submit_operation(stream_core& s, operation& op, std::uint32_t epoch,
+                                     std::unique_lock<std::mutex>& lock) {
+  const auto now = clock::now();
+  if (auto* opaque = std::get_if<opaque_work>(&op.work)) {
+    op.in_flight = true;
+    opaque->granted_at = now;
+    opaque->turn->granted = true;
+    if (opaque->is_deferred) {
+      deferred_queue_.emplace_back([this, self = s.shared_from_this(), turn = opaque->turn,
+                                    call = std::move(opaque->deferred)] {
+        const device_scope current(*device_);
+        self->inside_run.store(std::this_thread::get_id());
+        gated_call here{this, self.get(), true, nullptr};
+        this_thread_calls() = &here;
+        try {
+          call(self->lane);
+        } catch (const std::exception& e) {
+          log("a callable given to defer() on stream " + self->name + " threw: " + e.what());
+        } catch (...) {
+          log("a callable given to defer() on stream " + self->name + " threw something");
+        }
+        this_thread_calls() = nullptr;
+        self->inside_run.store({});
+        const std::scoped_lock inner(mutex_);
+        turn->called = true;
+        nudged_.store(true);
+      });
+      deferred_wake_.notify_one();
+    }
+    finished_.notify_all();
+    return;
+  }
+  // Everything the driver call needs is decided under the lock; the call itself is made without it.
+  // `op` stays where it is: a deque's elements do not move, and only this thread removes them.
+  auto* l = op.launch();
+  if (l != nullptr) {
+    l->submitted_at = now;
+    if (l->protocolled()) {
+      l->id = ++s.last_id;
+      l->epoch = epoch;
+      l->all_submitted = l->plan.how == form::persistent ||
+                         l->tiles - l->cursor <= l->plan.chunk * chunks_per_submission;
+      op.in_flight = true;
+      ++s.work->stats.submissions;
+      if (l->resumed) {
+        l->resumed = false;
+        ++s.work->stats.resumes;
+      }
+    } else {
+      op.token = ++s.last_token;
+      op.in_flight = l->next_slice + 1 == l->plan.slices;
+      ++s.work->stats.submissions;
+    }
+  } else {
+    op.token = ++s.last_token;
+    op.in_flight = true;
+  }
+  driver_call(lock, [&] {
+    if (l != nullptr && l->protocolled()) {
+      submit_protocolled(s, *l);
+    } else if (l != nullptr) {
+      submission what;
+      what.kernel = l->kernel;
+      what.body = l->body.data();
+      what.geometry = l->geometry;
+      what.how = l->plan.how;
+      // Slices differ by at most one tile: the first `tiles % slices` are one larger.
+      const std::uint64_t small = l->tiles / l->plan.slices;
+      const std::uint64_t larger = l->tiles % l->plan.slices;
+      what.first = l->next_slice * small + std::min(l->next_slice, larger);
+      what.count = small + (l->next_slice < larger ? 1 : 0);
+      ++l->next_slice;
+      device_->submit(s.lane, what);
+      device_->write_value(s.lane, s.token, op.token);
+    } else if (auto* copy = std::get_if<copy_work>(&op.work)) {
+      device_->copy(s.lane, copy->to, copy->from, copy->bytes);
+      device_->write_value(s.lane, s.token, op.token);
+    } else if (auto* fill = std::get_if<fill_work>(&op.work)) {
+      device_->fill(s.lane, fill->to, fill->byte, fill->bytes);
+      device_->write_value(s.lane, s.token, op.token);
+    }
+  });
+}
+
+inline void engine::submit_workload(workload_core& w, std::unique_lock<std::mutex>& lock) {
+  for (std::size_t i = 0; i < w.busy.size(); ++i) {
+    const std::shared_ptr<stream_core> s = w.busy[i];
+    std::size_t position = 0;
+    while (ready(*s, &position)) {
+      // Others may have spoken while the lock was given up for the last submission.
+      if (w.suspended || has_failed_.load()) return;
+      // The epoch first, then the look at the other side, then the launch: see protocol.hpp.
+      const std::uint32_t epoch = protocol::sample<atomics>(*w.host_gate);
+      if (options_.policy->gives_way() && latency_critical_active()) return;
+      if (!w.counting) {
+        w.counting = true;
+        w.counting_since = clock::now();
+      }
+      w.raised = false;
+      submit_operation(*s, s->queue[position], epoch, lock);
+    }
+  }
+}
+
+inline void engine::build_view() {
+  views_.resize(gated_.size());
+  for (std::size_t i = 0; i < gated_.size(); ++i) {
+    workload_core& w = *gated_[i];
+    policy::workload_view& v = views_[i];
+    v.level = w.options.priority;
+    v.weight = w.options.weight;
+    v.hold_off = w.options.hold_off;
+    v.suspended = w.suspended;
+    v.raised = w.raised;
+    v.used = w.used;
+    v.ready = false;
+    v.in_flight = false;
+    for (auto& s : w.busy) {
+      std::size_t position = 0;
+      v.ready = v.ready || ready(*s, &position);
+      v.in_flight = v.in_flight || (on_device(*s) && s->waiting_inside.load() == 0);
+    }
+  }
+}
+
+/// Keeps the times that depend on whether the latency-critical side is active.
+inline void engine::look_at_time(bool active, clock::time_point now) {
+  const auto elapsed = now - std::exchange(last_look_, now);
+  if (was_active_) busy_time_ += elapsed;
+  for (workload_core* w : gated_) {
+    if (w->waiting) w->stats.waiting_time += elapsed;
+  }
+  // Also what came and went between two looks, or while this thread slept.
+  const std::uint64_t raises = raises_.load(std::memory_order_relaxed);
+  if ((was_active_ && !active) || raises != seen_raises_) idle_since_ = since_start(now);
+  seen_raises_ = raises;
+  was_active_ = active;
+}
+
+/// The same as `cover`, by the dispatcher, after the wait was let go for a moment.
+inline void engine::cover_again(std::unique_lock<std::mutex>& lock) {
+  if (!may_cover()) return;
+  covered_ = true;
+  driver_call(lock, [&, value = ++cover_value_] { device_->wait_value(cover_stream_, cover_word_, value); });
+}
+
+/// Frees what nothing uses any more, at a moment when no wait of ours stands in the way of
+/// `cudaFree`, which waits for the whole device. Until it is done nothing new is queued. False if what
+/// is in flight has to end first.
+inline bool engine::free_trash(std::unique_lock<std::mutex>& lock) {
+  // Streams that wait for what is still to be submitted, or a callable that may, must not be kept from
+  // it: the memory then waits for a better moment.
+  if (placing_ != 0 || parked_streams() > 1) return true;
+  bool in_flight = false;
+  for (workload_core* w : gated_) {
+    for (auto& s : w->busy) {
+      if (!on_device(*s)) continue;
+      if (!s->queue.empty() && std::holds_alternative<opaque_work>(s->queue.front().work)) return true;
+      in_flight = true;
+    }
+  }
+  if (in_flight) return false;
+  std::vector<void*> now;
+  now.swap(trash_);
+  uncover();
+  quiet_ = true;
+  lock.unlock();
+  std::exception_ptr trouble;
+  for (void* p : now) {
+    try {
+      device_->release(p);
+    } catch (...) {
+      trouble = std::current_exception();
+    }
+  }
+  lock.lock();
+  quiet_ = false;
+  finished_.notify_all();
+  if (outstanding_ != 0) cover_again(lock);
+  if (trouble) std::rethrow_exception(trouble);
+  return true;
+}
+
+}  // namespace detail
+
+CEDE_END_NAMESPACE
