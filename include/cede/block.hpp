@@ -98,14 +98,16 @@ class block {
   /// uninitialised at the start of each tile. `Tag` tells several objects of one type apart.
   template <class T, int Tag = 0>
   [[nodiscard]] CEDE_BODY T& shared() const {
-    static_assert(std::is_trivially_default_constructible_v<T> && std::is_trivially_destructible_v<T>,
-                  "cede: an object in shared memory must be trivially constructible and destructible; "
-                  "initialise it in the body, then b.sync()");
+    static_assert(
+        std::is_trivially_default_constructible_v<T> && std::is_trivially_destructible_v<T>,
+        "cede: an object in shared memory must be trivially constructible and destructible; "
+        "initialise it in the body, then b.sync()");
 #if defined(__CUDA_ARCH__)
     __shared__ alignas(T) unsigned char storage[sizeof(T)];
     return *reinterpret_cast<T*>(storage);
 #else
-    return *static_cast<T*>(host_->shared(&detail::shared_key<T, Tag>::value, sizeof(T), alignof(T)));
+    return *static_cast<T*>(
+        host_->shared(&detail::shared_key<T, Tag>::value, sizeof(T), alignof(T)));
 #endif
   }
 

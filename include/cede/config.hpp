@@ -18,12 +18,12 @@
 #if !defined(__linux__)
 #error "cede runs on Linux only: it relies on ELF weak symbols to share one registry per process"
 #endif
-#if defined(__CUDACC_VER_MAJOR__) && \
-    (__CUDACC_VER_MAJOR__ * 100 + __CUDACC_VER_MINOR__ < 1205)
+#if defined(__CUDACC_VER_MAJOR__) && (__CUDACC_VER_MAJOR__ * 100 + __CUDACC_VER_MINOR__ < 1205)
 #error "cede needs the CUDA Toolkit 12.5 or newer (13.0 is what is tested)"
 #endif
 #if defined(__CUDA_ARCH__) && __CUDA_ARCH__ < 700
-#error "cede needs compute capability 7.0 or newer (independent thread scheduling): use -arch=sm_80 or above"
+#error \
+    "cede needs compute capability 7.0 or newer (independent thread scheduling): use -arch=sm_80 or above"
 #endif
 
 /// True where nvcc compiles: only there can a body be launched on a CUDA device.

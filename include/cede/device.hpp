@@ -36,8 +36,8 @@ using chain_words = protocol::chain<atomics>;
 using publication_words = protocol::publication<atomics>;
 using activity_words = protocol::activity<atomics>;
 
-/// The device code of one body, where nvcc compiled it: addresses of `__global__` functions, and how
-/// to resolve them in the module they came with.
+/// The device code of one body, where nvcc compiled it: addresses of `__global__` functions, and
+/// how to resolve them in the module they came with.
 struct cuda_kernels {
   const void* native = nullptr;      ///< whole launches and slices
   const void* gated = nullptr;       ///< null if the body forbids it
@@ -76,7 +76,8 @@ struct submission {
   shape geometry{};
   form how = form::whole;
   std::uint64_t first = 0;  ///< whole, sliced: first tile
-  std::uint64_t count = 0;  ///< whole, sliced: tiles; gated: blocks of this chunk; persistent: workers
+  std::uint64_t count =
+      0;  ///< whole, sliced: tiles; gated: blocks of this chunk; persistent: workers
   std::uint64_t limit = 0;  ///< gated: the cursor at which this chunk is used up
   bool closes = true;       ///< gated: the last chunk of the submission; the closing step follows
   protocol::terms terms{};
@@ -91,7 +92,8 @@ struct device_facts {
   unsigned watchers = 0;  ///< extra participants of a submission that forward the gate
   shape_limits limits{};
   /// Streams that may stand in a wait at once without holding up any other: they share few hardware
-  /// queues, and a queue whose head waits holds up all streams mapped to it, whatever their priority.
+  /// queues, and a queue whose head waits holds up all streams mapped to it, whatever their
+  /// priority.
   unsigned parked_limit = 1U << 30U;
   bool cuda = false;
 };
@@ -103,8 +105,8 @@ enum class stream_class : std::uint8_t {
   latency_critical  ///< highest
 };
 
-/// A device. Calls are asynchronous unless said; a raw stream is used by one thread at a time, other
-/// calls are thread-safe. A failing call throws `device_error` (or a class derived from it).
+/// A device. Calls are asynchronous unless said; a raw stream is used by one thread at a time,
+/// other calls are thread-safe. A failing call throws `device_error` (or a class derived from it).
 class device {
  public:
   device() = default;

@@ -28,7 +28,7 @@ class error : public std::runtime_error {
 class invalid_argument : public error {
  public:
   explicit invalid_argument(const std::string& sentence,
-      std::source_location where = std::source_location::current())
+                            std::source_location where = std::source_location::current())
       : error(sentence, where) {}
 };
 
@@ -36,7 +36,7 @@ class invalid_argument : public error {
 class contract_error : public error {
  public:
   explicit contract_error(const std::string& sentence,
-      std::source_location where = std::source_location::current())
+                          std::source_location where = std::source_location::current())
       : error(sentence, where) {}
 };
 
@@ -44,7 +44,7 @@ class contract_error : public error {
 class not_supported : public error {
  public:
   explicit not_supported(const std::string& sentence,
-      std::source_location where = std::source_location::current())
+                         std::source_location where = std::source_location::current())
       : error(sentence, where) {}
 };
 
@@ -52,7 +52,7 @@ class not_supported : public error {
 class cancelled : public error {
  public:
   explicit cancelled(const std::string& sentence,
-      std::source_location where = std::source_location::current())
+                     std::source_location where = std::source_location::current())
       : error(sentence, where) {}
 };
 

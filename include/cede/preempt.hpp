@@ -31,15 +31,16 @@ CEDE_BEGIN_NAMESPACE
 /// Every tile runs exactly once, however often the launch yields. `Form` fixes the form at compile
 /// time, `launch_options::form` at run time; by default the body's traits decide.
 ///
-/// Move-only. `yield` may be called from any thread at any time, the rest from one thread at a time.
-/// Work put on the stream behind the launch runs when the launch has left, finished or not: call
-/// `wait` and look at `finished` first. The destructor waits for the launch to end.
+/// Move-only. `yield` may be called from any thread at any time, the rest from one thread at a
+/// time. Work put on the stream behind the launch runs when the launch has left, finished or not:
+/// call `wait` and look at `finished` first. The destructor waits for the launch to end.
 template <class Body, form Form = form::automatic, detail::compiler By = detail::this_compiler>
 class preemptible {
  public:
   /// Throws `invalid_argument` if the shape does not fit the device, `not_supported` if the body
   /// forbids the form. Set-up: may wait for the device.
-  preemptible(const shape& s, Body body, launch_options options = {}, adapter_device on = adapter_device())
+  preemptible(const shape& s, Body body, launch_options options = {},
+              adapter_device on = adapter_device())
       : shape_(s), body_(std::move(body)), device_(std::move(on)) {
     check();
     detail::device& d = device_.machine();
@@ -52,9 +53,10 @@ class preemptible {
       return fit;
     });
     if (plan_.how != form::gated && plan_.how != form::persistent) {
-      throw not_supported("launch of " + std::string(entry().name) +
-                          ": a preemptible launch is gated or persistent; use cede::sliceable for whole launches "
-                          "and slices");
+      throw not_supported(
+          "launch of " + std::string(entry().name) +
+          ": a preemptible launch is gated or persistent; use cede::sliceable for whole launches "
+          "and slices");
     }
     tiles_ = shape_.tiles();
     words_ = device_.take_words();
@@ -80,8 +82,8 @@ class preemptible {
       wait();
       if (cursor_ < tiles_) settle();
     } catch (const std::exception& e) {
-      std::fprintf(stderr, "cede: a preemptible launch of %s ended with: %s\n", std::string(entry().name).c_str(),
-                   e.what());
+      std::fprintf(stderr, "cede: a preemptible launch of %s ended with: %s\n",
+                   std::string(entry().name).c_str(), e.what());
       return;  // its words are not reused
     }
     device_.return_words(words_);
@@ -92,8 +94,9 @@ class preemptible {
   void launch(cudaStream_t stream) {
     must_own("launch");
     if (running()) {
-      throw contract_error("launch of " + std::string(entry().name) +
-                           ": it is still running; wait() for it, after yield() if it is to leave early");
+      throw contract_error(
+          "launch of " + std::string(entry().name) +
+          ": it is still running; wait() for it, after yield() if it is to leave early");
     }
     if (cursor_ >= tiles_) {
       ++words_.ordinal;
@@ -140,8 +143,8 @@ class preemptible {
     launch(words_.lane);
   }
 
-  /// Tells the launch in progress to leave after the tiles it has claimed. From any thread; needs no
-  /// lock and no driver. Does nothing to launches made later. Does not wait.
+  /// Tells the launch in progress to leave after the tiles it has claimed. From any thread; needs
+  /// no lock and no driver. Does nothing to launches made later. Does not wait.
   void yield() {
     must_own("yield");
     protocol::raise<detail::atomics>(*words_.host_gate);
@@ -164,14 +167,15 @@ class preemptible {
   /// Longest tile seen by the last launch, in ns; 0 where it was not measured. Exact after `wait`.
   [[nodiscard]] std::chrono::nanoseconds longest_tile() const { return longest_; }
 
-  /// Makes the next launch start at a tile: one that is known to have executed all before it, such as
-  /// one restored from a checkpoint. Throws `contract_error` while running, `invalid_argument` past
-  /// the end. Waits for the device.
+  /// Makes the next launch start at a tile: one that is known to have executed all before it, such
+  /// as one restored from a checkpoint. Throws `contract_error` while running, `invalid_argument`
+  /// past the end. Waits for the device.
   void seek(std::uint64_t tile) {
     must_own("seek");
     if (running()) throw contract_error("seek() while the launch is running; wait() for it first");
     if (tile >= tiles_) {
-      throw invalid_argument("seek() to tile " + std::to_string(tile) + " of " + std::to_string(tiles_));
+      throw invalid_argument("seek() to tile " + std::to_string(tile) + " of " +
+                             std::to_string(tiles_));
     }
     if (cursor_ >= tiles_) ++words_.ordinal;
     cursor_ = tile;
@@ -192,14 +196,18 @@ class preemptible {
       detail::check_preemptible<Body>();
     }
     static_assert(Form != form::whole && Form != form::sliced,
-                  "cede: preemptible has two forms, gated and persistent; use cede::sliceable for whole launches and "
+                  "cede: preemptible has two forms, gated and persistent; use cede::sliceable for "
+                  "whole launches and "
                   "slices");
   }
-  static const detail::kernel_entry& entry() { return detail::entry_of<Body, By, !detail::trait_whole<Body>()>(); }
+  static const detail::kernel_entry& entry() {
+    return detail::entry_of<Body, By, !detail::trait_whole<Body>()>();
+  }
 
   void must_own(const char* call) const {
     if (!owned_) {
-      throw contract_error(std::string(call) + "() on a preemptible launch of " + std::string(entry().name) +
+      throw contract_error(std::string(call) + "() on a preemptible launch of " +
+                           std::string(entry().name) +
                            " that was moved from; use the object it was moved to");
     }
   }

@@ -22,10 +22,11 @@
 //               if int(gate - epoch) > 0. Epochs only grow, so a late, repeated or stale raise can
 //               cause an early yield and nothing else.
 //  one word     Ticket counter and raised bit share one word. A claim is one fetch_add; if the bit
-//               is in the value it returns, the claim is void. Whoever notices the gate sets the bit
-//               with one fetch_or; of several, the one that finds it unset owns the stop and keeps
-//               the value it saw as the exact cursor: every ticket below it was handed out, and no
-//               valid one above it exists. Claims are ascending and unique since fetch_add is.
+//               is in the value it returns, the claim is void. Whoever notices the gate sets the
+//               bit with one fetch_or; of several, the one that finds it unset owns the stop and
+//               keeps the value it saw as the exact cursor: every ticket below it was handed out,
+//               and no valid one above it exists. Claims are ascending and unique since fetch_add
+//               is.
 //  publication  The noticer stores `stopped_at` before it counts itself out, the count is
 //               acquire-release, and the last participant out reads it after the count: it sees the
 //               store, and all tile writes of all participants. It first makes the slot ready for
@@ -58,11 +59,11 @@ inline constexpr unsigned max_given_back = 8;
 
 /// Why a submission ended.
 enum class stop_reason : std::uint32_t {
-  none = 0,      ///< ran out of tiles: the launch is finished
-  gate = 1,      ///< the gate was raised
-  chunk = 2,     ///< the submission's chunks are used up, tiles are left (gated form)
-  workers = 3,   ///< fewer workers are allowed (share of the GPU)
-  fault = 4,     ///< the device gave up
+  none = 0,     ///< ran out of tiles: the launch is finished
+  gate = 1,     ///< the gate was raised
+  chunk = 2,    ///< the submission's chunks are used up, tiles are left (gated form)
+  workers = 3,  ///< fewer workers are allowed (share of the GPU)
+  fault = 4,    ///< the device gave up
 };
 
 // An `Atomics` A provides, for W in {uint32_t, uint64_t}:
@@ -74,7 +75,8 @@ enum class stop_reason : std::uint32_t {
 //   A::fetch_max<order, scope>(word<W>&, W) -> W              value before
 
 /// The gate of a workload. The host's copy lives in memory the device can read; `epoch` has one
-/// writer route, the host's atomic increment. The device's copy only ever moves forward (`forward`).
+/// writer route, the host's atomic increment. The device's copy only ever moves forward
+/// (`forward`).
 template <class A>
 struct gate {
   typename A::template word<std::uint32_t> epoch;            ///< advances at every raise
@@ -89,8 +91,8 @@ struct slot {
   typename A::template word<std::uint64_t> cursor;      ///< next ticket, in tiles, and `raised_bit`
   typename A::template word<std::uint64_t> stopped_at;  ///< exact cursor at the raise
   typename A::template word<std::uint64_t> longest;     ///< longest tile so far, ns
-  typename A::template word<std::uint32_t> left;        ///< participants that counted themselves out
-  typename A::template word<std::uint32_t> given_back;  ///< entries used in `given`
+  typename A::template word<std::uint32_t> left;  ///< participants that counted themselves out
+  typename A::template word<std::uint32_t> given_back;             ///< entries used in `given`
   typename A::template word<std::uint64_t> given[max_given_back];  ///< sorted; consumed first
 };
 
@@ -107,7 +109,7 @@ struct publication {
   typename A::template word<std::uint64_t> longest;  ///< longest tile so far, ns
   typename A::template word<std::uint32_t> reason;   ///< a `stop_reason`
   typename A::template word<std::uint32_t> reserved;
-  typename A::template word<std::uint64_t> id;       ///< submission this speaks of
+  typename A::template word<std::uint64_t> id;  ///< submission this speaks of
 };
 
 /// Counters of one latency-critical source; active while `completed` is behind. `completed` may
@@ -150,9 +152,11 @@ CEDE_BODY bool enter(const chain<A>& c, const terms& t) {
 /// participants call it, before they count themselves out.
 template <class A>
 CEDE_BODY void stop(slot<A>& s, const terms& t) {
-  const std::uint64_t before = A::template fetch_or<order::relaxed, scope::device>(s.cursor, raised_bit);
+  const std::uint64_t before =
+      A::template fetch_or<order::relaxed, scope::device>(s.cursor, raised_bit);
   if ((before & raised_bit) == 0) {
-    A::template store<order::relaxed, scope::device>(s.stopped_at, before < t.tiles ? before : t.tiles);
+    A::template store<order::relaxed, scope::device>(s.stopped_at,
+                                                     before < t.tiles ? before : t.tiles);
   }
 }
 
@@ -212,8 +216,9 @@ CEDE_BODY void close(slot<A>& s, chain<A>& c, publication<A>& p, const terms& t)
     A::template store<order::relaxed, scope::device>(s.longest, std::uint64_t{0});
     A::template store<order::release, scope::device>(c.last, t.ordinal);
   }
-  const stop_reason why =
-      finished ? stop_reason::none : raised ? stop_reason::gate : stop_reason::chunk;
+  const stop_reason why = finished ? stop_reason::none
+                          : raised ? stop_reason::gate
+                                   : stop_reason::chunk;
   A::template store<order::relaxed, scope::system>(p.cursor, cursor);
   A::template store<order::relaxed, scope::system>(p.longest, longest);
   A::template store<order::relaxed, scope::system>(p.reason, static_cast<std::uint32_t>(why));

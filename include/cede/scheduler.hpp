@@ -32,13 +32,13 @@ inline std::shared_ptr<scheduler_core> cuda_scheduler(int ordinal, scheduler_opt
   auto& registry = cede_process::the_registry;
   if (!shares_registry()) {
     auto text = [](int version, int layout) {
-      return std::to_string(version / 10000) + "." + std::to_string(version / 100 % 100) + " (layout " +
-             std::to_string(layout) + ")";
+      return std::to_string(version / 10000) + "." + std::to_string(version / 100 % 100) +
+             " (layout " + std::to_string(layout) + ")";
     };
     throw not_supported("scheduler: another library in this process uses cede " +
                         text(registry.version, registry.layout) +
-                        ", which cannot share a scheduler with this one, " + text(CEDE_VERSION, registry_layout) +
-                        "; build both against one version");
+                        ", which cannot share a scheduler with this one, " +
+                        text(CEDE_VERSION, registry_layout) + "; build both against one version");
   }
   const int device = ordinal >= 0 ? ordinal : current_cuda_device_or_throw();
   const std::scoped_lock lock(registry.mutex);
@@ -52,12 +52,14 @@ inline std::shared_ptr<scheduler_core> cuda_scheduler(int ordinal, scheduler_opt
 
 }  // namespace detail
 
-/// Shares one device among workloads. The first scheduler made for a CUDA device decides its options;
-/// later ones for the same device, from any library of the process, are the same scheduler.
+/// Shares one device among workloads. The first scheduler made for a CUDA device decides its
+/// options; later ones for the same device, from any library of the process, are the same
+/// scheduler.
 ///
-/// A handle: cheap to copy, all copies are the same scheduler. When the last one goes, open requests
-/// are closed with a message, queued work is finished (that of suspended workloads is cancelled with a
-/// message) and the threads end; so its destructor waits for queued work. Thread-safe.
+/// A handle: cheap to copy, all copies are the same scheduler. When the last one goes, open
+/// requests are closed with a message, queued work is finished (that of suspended workloads is
+/// cancelled with a message) and the threads end; so its destructor waits for queued work.
+/// Thread-safe.
 class scheduler {
  public:
   /// The current CUDA device. Throws `not_supported` where there is none. Waits for the device.
@@ -89,7 +91,9 @@ class scheduler {
 
  private:
   [[nodiscard]] detail::scheduler_core& core() const {
-    if (!core_) throw contract_error("a scheduler handle that was moved from was used; use the one it was moved to");
+    if (!core_)
+      throw contract_error(
+          "a scheduler handle that was moved from was used; use the one it was moved to");
     return *core_;
   }
   std::shared_ptr<detail::scheduler_core> core_;

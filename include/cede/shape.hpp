@@ -55,7 +55,8 @@ struct extent {
 
   constexpr extent() = default;
   template <detail::extent_integer X>
-  constexpr extent(X x_) : x(detail::checked_extent(x_, "x")) {}  // NOLINT(google-explicit-constructor)
+  constexpr extent(X x_)
+      : x(detail::checked_extent(x_, "x")) {}  // NOLINT(google-explicit-constructor)
   template <detail::extent_integer X, detail::extent_integer Y, detail::extent_integer Z = int>
   constexpr extent(X x_, Y y_, Z z_ = 1)
       : x(detail::checked_extent(x_, "x")),
@@ -69,9 +70,10 @@ struct extent {
   template <class T>
     requires(std::floating_point<T> || std::same_as<T, bool>)
   constexpr extent(T) {  // NOLINT(google-explicit-constructor)
-    static_assert(sizeof(T) == 0,
-                  "cede: an extent is made from integers, not from a fraction or a bool; round with "
-                  "integers, as in (n + 255) / 256");
+    static_assert(
+        sizeof(T) == 0,
+        "cede: an extent is made from integers, not from a fraction or a bool; round with "
+        "integers, as in (n + 255) / 256");
   }
 
   friend constexpr bool operator==(const extent&, const extent&) = default;
@@ -89,9 +91,9 @@ struct extent {
   }
 };
 
-/// What a launch asks for. `grid` counts tiles, `block` threads of a tile, `shared` bytes of dynamic
-/// shared memory of a tile, `cluster` tiles of a thread-block cluster. Nothing is checked against a
-/// device here: `validate` does, when the device is known.
+/// What a launch asks for. `grid` counts tiles, `block` threads of a tile, `shared` bytes of
+/// dynamic shared memory of a tile, `cluster` tiles of a thread-block cluster. Nothing is checked
+/// against a device here: `validate` does, when the device is known.
 struct shape {
   extent grid{};
   extent block{};
@@ -116,8 +118,9 @@ struct shape_limits {
 constexpr void validate(const shape& s, const shape_limits& limits, std::string_view launch) {
   auto check = [&](std::uint64_t value, std::uint64_t limit, const char* what) {
     if (value > limit) {
-      throw invalid_argument("launch of " + std::string(launch) + ": " + what + " is " + std::to_string(value) +
-                             ", the device allows " + std::to_string(limit));
+      throw invalid_argument("launch of " + std::string(launch) + ": " + what + " is " +
+                             std::to_string(value) + ", the device allows " +
+                             std::to_string(limit));
     }
   };
   check(s.grid.x, limits.grid.x, "grid.x");

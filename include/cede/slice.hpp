@@ -38,8 +38,8 @@ struct slicing {
 ///     cede::sliceable parts{shape, body};
 ///     for (auto p : parts.slices({.count = 16})) parts.launch(stream, p);
 ///
-/// Move-only. Launches may be made from any thread, one at a time. Nothing waits, except that making
-/// the first adapter of a body and device loads the body.
+/// Move-only. Launches may be made from any thread, one at a time. Nothing waits, except that
+/// making the first adapter of a body and device loads the body.
 template <class Body, detail::compiler By = detail::this_compiler>
 class sliceable {
  public:
@@ -61,16 +61,18 @@ class sliceable {
   sliceable& operator=(const sliceable&) = delete;
   ~sliceable() = default;
 
-  /// The slices of this launch in ascending order; they differ by at most one tile (`count`), or all
-  /// but the last have `tiles`. Never more than 2^31 - 1 tiles in one. A body declared `whole` has one.
-  /// Throws `invalid_argument` if both or more slices than 2^24 are asked for.
+  /// The slices of this launch in ascending order; they differ by at most one tile (`count`), or
+  /// all but the last have `tiles`. Never more than 2^31 - 1 tiles in one. A body declared `whole`
+  /// has one. Throws `invalid_argument` if both or more slices than 2^24 are asked for.
   [[nodiscard]] std::vector<slice> slices(slicing how = {}) const {
     const std::uint64_t tiles = shape_.tiles();
     if (how.count != 0 && how.tiles != 0) {
-      throw invalid_argument("slices(): both a count and a number of tiles were given; give one of them");
+      throw invalid_argument(
+          "slices(): both a count and a number of tiles were given; give one of them");
     }
     constexpr std::uint64_t most = 2147483647;
-    std::uint64_t n = how.tiles != 0 ? (tiles - 1) / how.tiles + 1 : std::max<std::uint64_t>(how.count, 1);
+    std::uint64_t n =
+        how.tiles != 0 ? (tiles - 1) / how.tiles + 1 : std::max<std::uint64_t>(how.count, 1);
     if (detail::trait_whole<Body>()) {
       if (n > 1) {
         throw not_supported("slices(): the body " + std::string(entry().name) +
@@ -82,7 +84,8 @@ class sliceable {
     const std::uint64_t size = by_tiles ? std::min(how.tiles, most) : 0;
     n = by_tiles ? (tiles - 1) / size + 1 : std::min(std::max(n, (tiles - 1) / most + 1), tiles);
     if (n > (std::uint64_t{1} << 24U)) {
-      throw invalid_argument("slices(): " + std::to_string(n) + " slices of " + std::to_string(tiles) +
+      throw invalid_argument("slices(): " + std::to_string(n) + " slices of " +
+                             std::to_string(tiles) +
                              " tiles are more than 2^24; make slices larger");
     }
     std::vector<slice> all;
@@ -102,8 +105,9 @@ class sliceable {
     const std::uint64_t tiles = shape_.tiles();
     if (part.count == 0 || part.first >= tiles || part.count > tiles - part.first) {
       throw invalid_argument("launch of " + std::string(entry().name) + ": the slice of " +
-                             std::to_string(part.count) + " tiles from " + std::to_string(part.first) +
-                             " does not lie within its " + std::to_string(tiles) + " tiles");
+                             std::to_string(part.count) + " tiles from " +
+                             std::to_string(part.first) + " does not lie within its " +
+                             std::to_string(tiles) + " tiles");
     }
     detail::submission what;
     what.kernel = &entry();
@@ -124,7 +128,9 @@ class sliceable {
   [[nodiscard]] const cede::shape& shape() const { return shape_; }
 
  private:
-  static const detail::kernel_entry& entry() { return detail::entry_of<Body, By, !detail::trait_whole<Body>()>(); }
+  static const detail::kernel_entry& entry() {
+    return detail::entry_of<Body, By, !detail::trait_whole<Body>()>();
+  }
 
   cede::shape shape_;
   Body body_;

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // The stream users launch on. On a latency-critical workload every call goes to the device at once,
-// on the caller's thread; on any other it is queued and submitted when the workload's turn has come.
+// on the caller's thread; on any other it is queued and submitted when the workload's turn has
+// come.
 #pragma once
 
 #include <cede/body.hpp>
@@ -29,25 +30,24 @@ CEDE_BEGIN_NAMESPACE
 /// queued on it goes on when the last handle is gone.
 ///
 /// Thread-safe: several threads may use one stream; their calls are ordered as they happen to come.
-/// A call on a moved-from or default-made handle throws `contract_error`. When the device has failed,
-/// every call throws what it failed with.
+/// A call on a moved-from or default-made handle throws `contract_error`. When the device has
+/// failed, every call throws what it failed with.
 class stream {
  public:
   /// A handle of no stream; assign one from `workload::stream`.
   stream() = default;
 
   /// Launches a body over a grid of tiles; `args` are converted to the body's parameter types and
-  /// copied. Latency-critical: runs whole, now. Otherwise: preemptible, in stream order, as `options`
-  /// and the body's traits say. Throws `invalid_argument` if the shape does not fit the device,
-  /// `not_supported` if the body forbids the form asked for.
-  /// Returns at once, unless a gated stream's queue is full (`scheduler_options::max_queued`).
+  /// copied. Latency-critical: runs whole, now. Otherwise: preemptible, in stream order, as
+  /// `options` and the body's traits say. Throws `invalid_argument` if the shape does not fit the
+  /// device, `not_supported` if the body forbids the form asked for. Returns at once, unless a
+  /// gated stream's queue is full (`scheduler_options::max_queued`).
   template <class Body, class... Args, detail::compiler By = detail::this_compiler>
   void launch(const shape& geometry, const launch_options& options, Body body, Args&&... args) {
     auto bound = detail::bind_body(std::move(body), std::forward<Args>(args)...);
     using B = decltype(bound);
     detail::check_body<B>();
-    launch_erased(geometry, options,
-                  detail::entry_of<B, By, !detail::trait_whole<B>()>(), &bound);
+    launch_erased(geometry, options, detail::entry_of<B, By, !detail::trait_whole<B>()>(), &bound);
   }
   template <class Body, class... Args, detail::compiler By = detail::this_compiler>
     requires(!std::same_as<Body, launch_options>)
@@ -55,10 +55,10 @@ class stream {
     launch<Body, Args...>(geometry, launch_options{}, std::move(body), std::forward<Args>(args)...);
   }
 
-  /// Calls `f(cudaStream_t)` on this thread: library calls, graphs, kernels that are not bodies. On a
-  /// gated stream it waits first for everything before it and for the workload's turn; what `f` puts
-  /// on the raw stream cannot be preempted. The raw stream is valid only inside; the device is the
-  /// current one. What `f` throws passes through. Returns when `f` has; its work may still run.
+  /// Calls `f(cudaStream_t)` on this thread: library calls, graphs, kernels that are not bodies. On
+  /// a gated stream it waits first for everything before it and for the workload's turn; what `f`
+  /// puts on the raw stream cannot be preempted. The raw stream is valid only inside; the device is
+  /// the current one. What `f` throws passes through. Returns when `f` has; its work may still run.
   template <class F>
   void run(F&& f) {
     detail::stream_core& s = core("run");
@@ -69,9 +69,10 @@ class stream {
     }
   }
 
-  /// Like `run`, but owns `f` and returns at once: `f` is called later, on another thread, one after
-  /// another for the whole scheduler; it must not wait for what is deferred behind it. What it throws
-  /// is printed. On a latency-critical stream it is called here and now, since nothing holds it back.
+  /// Like `run`, but owns `f` and returns at once: `f` is called later, on another thread, one
+  /// after another for the whole scheduler; it must not wait for what is deferred behind it. What
+  /// it throws is printed. On a latency-critical stream it is called here and now, since nothing
+  /// holds it back.
   template <class F>
   void defer(F f) {
     detail::stream_core& s = core("defer");
@@ -81,7 +82,9 @@ class stream {
     }
     detail::operation op;
     op.work = detail::opaque_work{std::make_shared<detail::admission>(),
-                                  std::function<void(cudaStream_t)>(std::move(f)), true, {}};
+                                  std::function<void(cudaStream_t)>(std::move(f)),
+                                  true,
+                                  {}};
     s.owner->enqueue(s, std::move(op));
   }
 
@@ -116,8 +119,8 @@ class stream {
   /// A point behind everything queued so far. Does not wait.
   [[nodiscard]] event record() { return event(core("record").owner->newest(core_)); }
 
-  /// Records one of CUDA's events behind everything queued so far: whoever waits for it waits for the
-  /// last tile, even of work that is held back or preempted. Does not wait.
+  /// Records one of CUDA's events behind everything queued so far: whoever waits for it waits for
+  /// the last tile, even of work that is held back or preempted. Does not wait.
   void record(cudaEvent_t e) {
     detail::stream_core& s = core("record");
     if (e == nullptr) throw contract_error("stream " + s.name + ": record() of a null cudaEvent_t");
@@ -135,7 +138,8 @@ class stream {
     detail::stream_core& s = core("wait");
     if (!e.point_.stream || e.point_.stream == core_) return;
     if (e.point_.stream->owner != s.owner) {
-      throw contract_error("stream " + s.name + ": wait() for an event of another scheduler; wait for it "
+      throw contract_error("stream " + s.name +
+                           ": wait() for an event of another scheduler; wait for it "
                            "on the host with event::synchronize()");
     }
     if (s.work->inline_path) {
@@ -158,7 +162,8 @@ class stream {
     op.work = detail::wait_work{{}, e};
     s.owner->enqueue(s, std::move(op));
   }
-  /// What follows on this stream waits for everything on `foreign` so far. Does not wait on the host.
+  /// What follows on this stream waits for everything on `foreign` so far. Does not wait on the
+  /// host.
   void wait(cudaStream_t foreign) {
     detail::stream_core& s = core("wait");
     detail::refuse_default_stream(foreign, "stream " + s.name + ": wait()");
@@ -166,9 +171,9 @@ class stream {
   }
 
   /// Frees memory of `cudaMalloc` (host device: of `malloc`) once everything queued so far is done.
-  /// The safe form of `cudaFree` beside held-back work, which would wait for that work while it keeps
-  /// the work from going on. Returns at once; the memory goes back when the gated side has a moment
-  /// with nothing in flight.
+  /// The safe form of `cudaFree` beside held-back work, which would wait for that work while it
+  /// keeps the work from going on. Returns at once; the memory goes back when the gated side has a
+  /// moment with nothing in flight.
   void free_after(void* memory) {
     detail::stream_core& s = core("free_after");
     if (memory == nullptr) return;
@@ -196,19 +201,21 @@ class stream {
 
   [[nodiscard]] detail::stream_core& core(const char* call) const {
     if (!core_) {
-      throw contract_error(std::string(call) + "() on a stream handle that was moved from or never "
+      throw contract_error(std::string(call) +
+                           "() on a stream handle that was moved from or never "
                            "assigned; get one from workload::stream()");
     }
     return *core_;
   }
-  static void check_pointer(const detail::stream_core& s, const char* call, const void* p, std::size_t bytes) {
+  static void check_pointer(const detail::stream_core& s, const char* call, const void* p,
+                            std::size_t bytes) {
     if (p == nullptr && bytes != 0) {
       throw invalid_argument("stream " + s.name + ": " + call + "() of " + std::to_string(bytes) +
                              " bytes with a null pointer");
     }
   }
-  void launch_erased(const shape& geometry, const launch_options& options, const detail::kernel_entry& k,
-                     const void* body) {
+  void launch_erased(const shape& geometry, const launch_options& options,
+                     const detail::kernel_entry& k, const void* body) {
     detail::stream_core& s = core("launch");
     if (s.work->inline_path) {
       s.owner->check_inline(s, k, geometry);

@@ -60,12 +60,16 @@ class request {
 /// handle throws `contract_error`.
 class workload {
  public:
-  /// A new stream of this workload. Set-up: may wait for the device the first times; lanes are reused.
-  [[nodiscard]] cede::stream stream() { return cede::stream(engine("stream").add_stream(core_, nullptr)); }
+  /// A new stream of this workload. Set-up: may wait for the device the first times; lanes are
+  /// reused.
+  [[nodiscard]] cede::stream stream() {
+    return cede::stream(engine("stream").add_stream(core_, nullptr));
+  }
 
-  /// A stream in front of one the program already has. Latency-critical: launches go to it directly.
-  /// Gated: what is put on it directly and what goes through the returned stream keep their order.
-  /// It must outlive the work; the legacy default stream is refused with `contract_error`.
+  /// A stream in front of one the program already has. Latency-critical: launches go to it
+  /// directly. Gated: what is put on it directly and what goes through the returned stream keep
+  /// their order. It must outlive the work; the legacy default stream is refused with
+  /// `contract_error`.
   [[nodiscard]] cede::stream adopt(cudaStream_t existing) {
     detail::engine& e = engine("adopt");
     detail::refuse_default_stream(existing, "workload '" + core_->options.name + "': adopt()");
@@ -80,17 +84,12 @@ class workload {
 
   /// Keeps all streams of this gated workload off the device until `resume`; running launches give
   /// way. Throws `contract_error` on a latency-critical one. Does not wait.
-  void suspend() {
-    must_be_gated("suspend").suspend(core_);
-  }
+  void suspend() { must_be_gated("suspend").suspend(core_); }
   /// Ends a suspension. Does not wait.
-  void resume() {
-    must_be_gated("resume").resume(core_);
-  }
-  /// Waits until everything queued on its streams so far is done. Throws what the device failed with.
-  void synchronize() {
-    engine("synchronize").synchronize(core_);
-  }
+  void resume() { must_be_gated("resume").resume(core_); }
+  /// Waits until everything queued on its streams so far is done. Throws what the device failed
+  /// with.
+  void synchronize() { engine("synchronize").synchronize(core_); }
   [[nodiscard]] const std::string& name() const {
     static_cast<void>(engine("name"));
     return core_->options.name;
@@ -98,18 +97,22 @@ class workload {
 
  private:
   friend class scheduler;
-  workload(std::shared_ptr<detail::engine> e, detail::workload_core* c) : engine_(std::move(e)), core_(c) {}
+  workload(std::shared_ptr<detail::engine> e, detail::workload_core* c)
+      : engine_(std::move(e)), core_(c) {}
   [[nodiscard]] detail::engine& engine(const char* call) const {
     if (!engine_) {
-      throw contract_error(std::string(call) + "() on a workload handle that was moved from; use the one it was moved to");
+      throw contract_error(
+          std::string(call) +
+          "() on a workload handle that was moved from; use the one it was moved to");
     }
     return *engine_;
   }
   [[nodiscard]] detail::engine& must_be_gated(const char* call) const {
     detail::engine& e = engine(call);
     if (core_->inline_path) {
-      throw contract_error("workload '" + core_->options.name + "': " + call +
-                           "() of a latency-critical workload, which is never held back; stop launching instead");
+      throw contract_error(
+          "workload '" + core_->options.name + "': " + call +
+          "() of a latency-critical workload, which is never held back; stop launching instead");
     }
     return e;
   }

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Stands in front of the fragments of the documentation: the names they use without saying where they
-// come from.
+// Stands in front of the fragments of the documentation: the names they use without saying where
+// they come from.
 #include <cede/cede.hpp>
 
 #include <chrono>

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// The adapters on a GPU: every form, grids with partial warps and tiles, random raises; the result of
-// a preempted launch is bit-equal to an unpreempted one.
+// The adapters on a GPU: every form, grids with partial warps and tiles, random raises; the result
+// of a preempted launch is bit-equal to an unpreempted one.
 #include <support/gpu.hpp>
 
 using namespace test;
@@ -34,7 +34,8 @@ const char* name_of(cede::form f) { return f == cede::form::gated ? "gated" : "p
 
 TEST_CASE("sliceable: any cut gives the whole launch's result, every tile once") {
   raw_stream s;
-  for (cede::extent grid : {cede::extent(1), cede::extent(1000), cede::extent(37, 5), cede::extent(7, 5, 3)}) {
+  for (cede::extent grid :
+       {cede::extent(1), cede::extent(1000), cede::extent(37, 5), cede::extent(7, 5, 3)}) {
     const auto tiles = static_cast<unsigned>(grid.count());
     buffer<unsigned> hits(tiles), out(tiles * 96), whole(tiles * 96), once(tiles);
     cede::sliceable reference{{.grid = grid, .block = 96}, count_tiles{once.get(), whole.get(), 3}};
@@ -54,15 +55,18 @@ TEST_CASE("sliceable: any cut gives the whole launch's result, every tile once")
 TEST_CASE("preemptible: unpreempted launches over 1- to 3-D grids and block shapes") {
   raw_stream s;
   for (cede::form f : forms) {
-    for (cede::extent grid : {cede::extent(1), cede::extent(5), cede::extent(20000), cede::extent(33, 17), cede::extent(9, 8, 7)}) {
-      for (cede::extent block : {cede::extent(1), cede::extent(33), cede::extent(16, 8), cede::extent(8, 4, 4), cede::extent(1024)}) {
+    for (cede::extent grid : {cede::extent(1), cede::extent(5), cede::extent(20000),
+                              cede::extent(33, 17), cede::extent(9, 8, 7)}) {
+      for (cede::extent block : {cede::extent(1), cede::extent(33), cede::extent(16, 8),
+                                 cede::extent(8, 4, 4), cede::extent(1024)}) {
         CAPTURE(name_of(f));
         CAPTURE(grid.text());
         CAPTURE(block.text());
         const auto tiles = static_cast<unsigned>(grid.count());
         const auto threads = static_cast<unsigned>(block.count());
         buffer<unsigned> hits(tiles), out(std::size_t{tiles} * threads);
-        cede::preemptible job{{.grid = grid, .block = block}, count_tiles{hits.get(), out.get(), 1}, {.form = f}};
+        cede::preemptible job{
+            {.grid = grid, .block = block}, count_tiles{hits.get(), out.get(), 1}, {.form = f}};
         job.launch(s.s);
         REQUIRE(job.wait_for(patience()));
         CHECK(job.finished());
@@ -78,7 +82,8 @@ TEST_CASE("preemptible: random raises, no barrier: bit-equal, every tile exactly
   const unsigned tiles = sized(60000);
   constexpr unsigned threads = 128;
   buffer<unsigned> once(tiles), reference(tiles * threads);
-  cede::preemptible calm{{.grid = tiles, .block = threads}, count_tiles{once.get(), reference.get(), 200}};
+  cede::preemptible calm{{.grid = tiles, .block = threads},
+                         count_tiles{once.get(), reference.get(), 200}};
   calm.launch(s.s);
   REQUIRE(calm.wait_for(patience()));
   const auto expected = reference.read();
@@ -152,7 +157,8 @@ TEST_CASE("preemptible: early returns before later barriers, partial warps, rand
       std::vector<unsigned> expected(n);
       for (unsigned base = 0; base < n; base += threads) {
         const unsigned here = std::min(threads, n - base);
-        for (unsigned t = 0; t < here; ++t) expected[base + t] = input[base + t] + 1 + input[base + here - 1 - t];
+        for (unsigned t = 0; t < here; ++t)
+          expected[base + t] = input[base + t] + 1 + input[base + here - 1 - t];
       }
       buffer<unsigned> in(input), out(n);
       cede::preemptible job{{.grid = tiles, .block = threads, .shared = threads * sizeof(unsigned)},
@@ -182,7 +188,8 @@ TEST_CASE("preemptible: look-back bodies never hang and stay in order") {
     while (made < raises(5000)) {
       buffer<unsigned long long> sums(tiles);
       buffer<unsigned> violations(1);
-      cede::preemptible job{{.grid = tiles, .block = 32}, look_back{sums.get(), violations.get()}, {.form = f}};
+      cede::preemptible job{
+          {.grid = tiles, .block = 32}, look_back{sums.get(), violations.get()}, {.form = f}};
       random_raiser raiser([&] { job.yield(); }, raises(5000), 50, seed++);
       run_preempted(job, s.s);
       made += raiser.stop();
@@ -251,7 +258,8 @@ TEST_CASE("grids at CUDA's limit: starting near the end of 2147483647 x 65535 x 
     CAPTURE(name_of(f));
     buffer<unsigned> count(1);
     buffer<cede::index3> seen(last);
-    cede::preemptible job{{.grid = grid, .block = 32}, note_tiles{count.get(), seen.get(), last}, {.form = f}};
+    cede::preemptible job{
+        {.grid = grid, .block = 32}, note_tiles{count.get(), seen.get(), last}, {.form = f}};
     job.seek(total - last);
     random_raiser raiser([&] { job.yield(); }, 50, 20, 3);
     run_preempted(job, s.s);
@@ -287,16 +295,22 @@ TEST_CASE("dynamic shared memory up to the device's limit, without attributes se
       const unsigned words = static_cast<unsigned>(most - less) / 4;
       constexpr unsigned tiles = 700;
       buffer<unsigned> sums(tiles);
-      cede::preemptible job{{.grid = tiles, .block = 64, .shared = words * 4UL}, fill_shared{words, sums.get()}, {.form = f}};
+      cede::preemptible job{{.grid = tiles, .block = 64, .shared = words * 4UL},
+                            fill_shared{words, sums.get()},
+                            {.form = f}};
       random_raiser raiser([&] { job.yield(); }, 200, 60, 9);
       run_preempted(job, s.s);
       raiser.stop();
       const auto got = sums.read();
-      for (unsigned t = 0; t < tiles; ++t) REQUIRE(got[t] == t * words + static_cast<unsigned>(std::uint64_t{words} * (words - 1) / 2));
+      for (unsigned t = 0; t < tiles; ++t)
+        REQUIRE(got[t] ==
+                t * words + static_cast<unsigned>(std::uint64_t{words} * (words - 1) / 2));
     }
   }
-  CHECK_THROWS_AS((cede::preemptible{{.grid = 1, .block = 32, .shared = static_cast<std::size_t>(most) + 1}, fill_shared{1, nullptr}}),
-                  cede::invalid_argument);
+  CHECK_THROWS_AS(
+      (cede::preemptible{{.grid = 1, .block = 32, .shared = static_cast<std::size_t>(most) + 1},
+                         fill_shared{1, nullptr}}),
+      cede::invalid_argument);
 }
 
 TEST_CASE("launch bounds and native bodies") {
@@ -316,8 +330,10 @@ TEST_CASE("launch bounds and native bodies") {
   run_preempted(native, s.s);
   raiser.stop();
   CHECK(out.read() == std::vector<unsigned>(5000, 8 * 32 + 28));
-  CHECK_THROWS_AS((cede::preemptible{{.grid = 5000, .block = 64}, native_only{out.get()}, {.form = cede::form::persistent}}),
-                  cede::not_supported);
+  CHECK_THROWS_AS(
+      (cede::preemptible{
+          {.grid = 5000, .block = 64}, native_only{out.get()}, {.form = cede::form::persistent}}),
+      cede::not_supported);
 }
 
 TEST_CASE("misuse of a preemptible launch") {

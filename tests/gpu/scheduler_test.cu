@@ -14,12 +14,15 @@ namespace {
 __global__ void plain_add(unsigned* p, unsigned v) { *p += v; }
 __global__ void plain_copy(unsigned* to, const unsigned* from) { *to = *from; }
 
-cede::workload_options serve_options() { return {.name = "serve", .priority = cede::latency_critical}; }
+cede::workload_options serve_options() {
+  return {.name = "serve", .priority = cede::latency_critical};
+}
 cede::workload_options train_options(const char* name = "train") {
   return {.name = name, .priority = cede::best_effort};
 }
 
-/// Each launch adds `v` to every element, tile by tile: launches out of order or doubled tiles show.
+/// Each launch adds `v` to every element, tile by tile: launches out of order or doubled tiles
+/// show.
 struct chain_step {
   unsigned* data;
   unsigned n;
@@ -48,7 +51,8 @@ struct touch {
 TEST_CASE("launches of a stream keep their order through thousands of requests") {
   cede::scheduler gpu;
   auto serve = gpu.workload(serve_options());
-  for (auto [form, chunk] : {std::pair{cede::form::persistent, 0U}, std::pair{cede::form::gated, 2048U}}) {
+  for (auto [form, chunk] :
+       {std::pair{cede::form::persistent, 0U}, std::pair{cede::form::gated, 2048U}}) {
     auto train = gpu.workload(train_options());
     cede::stream s = serve.stream();
     cede::stream t = train.stream();
@@ -104,7 +108,8 @@ TEST_CASE("kernel, then event, then copy: neither before the last tile is done (
       t.launch({.grid = tiles, .block = 32}, spin_cycles{20000, hits.get()});
       t.record(behind);
       CUDA_OK(cudaStreamWaitEvent(other, behind, 0));
-      CUDA_OK(cudaMemcpyAsync(copied, hits.get(), tiles * sizeof(unsigned), cudaMemcpyDefault, other));
+      CUDA_OK(
+          cudaMemcpyAsync(copied, hits.get(), tiles * sizeof(unsigned), cudaMemcpyDefault, other));
       t.copy(seen.get(), hits.get() + tiles - 1, sizeof(unsigned));
       std::this_thread::sleep_for(2ms);
       CHECK(cudaEventQuery(behind) == cudaErrorNotReady);
@@ -185,11 +190,12 @@ TEST_CASE("many streams parked in waits never hold up the lanes that must end th
   }
   cede::stream s = serve.stream();
   {
-    // More than the device has queues for: the calls in excess wait for room, and this request gives
-    // way meanwhile, or they would wait for ever.
+    // More than the device has queues for: the calls in excess wait for room, and this request
+    // gives way meanwhile, or they would wait for ever.
     auto request = serve.request();
     for (int i = 0; i < count; ++i) {
-      for (int k = 0; k < 5; ++k) adopted[i].launch({.grid = 10, .block = 32}, touch{value.get() + i});
+      for (int k = 0; k < 5; ++k)
+        adopted[i].launch({.grid = 10, .block = 32}, touch{value.get() + i});
     }
     s.launch({.grid = 1, .block = 32}, touch{value.get()});
     CHECK(s.synchronize_for(5s));
@@ -219,7 +225,7 @@ TEST_CASE("opaque work: on this thread, after all before it, before all behind i
     });
     t.defer([p = value.get()](cudaStream_t raw) { plain_add<<<1, 1, 0, raw>>>(p, 1); });
     if (i % 5 == 0) {
-      s.run([&](cudaStream_t raw) { plain_add<<<1, 1, 0, raw>>>(snapshot.get() , 0); });
+      s.run([&](cudaStream_t raw) { plain_add<<<1, 1, 0, raw>>>(snapshot.get(), 0); });
     }
     t.synchronize();
     REQUIRE(snapshot.read()[0] == static_cast<unsigned>(i) * 502 + 500);
@@ -254,7 +260,8 @@ TEST_CASE("waiting for gated work inside a request does not deadlock") {
   }
 }
 
-TEST_CASE("cudaFree while a launch is held back returns, with a message; free_after is the remedy") {
+TEST_CASE(
+    "cudaFree while a launch is held back returns, with a message; free_after is the remedy") {
   cede::scheduler gpu(cede::scheduler_options{.stuck_after = 300ms});
   auto serve = gpu.workload(serve_options());
   auto train = gpu.workload(train_options());
@@ -273,7 +280,8 @@ TEST_CASE("cudaFree while a launch is held back returns, with a message; free_af
     const auto begin = std::chrono::steady_clock::now();
     CUDA_OK(cudaFree(victim));
     const auto took = std::chrono::steady_clock::now() - begin;
-    MESSAGE("cudaFree returned after ", std::chrono::duration<double, std::milli>(took).count(), " ms");
+    MESSAGE("cudaFree returned after ", std::chrono::duration<double, std::milli>(took).count(),
+            " ms");
     CHECK(took < 5s);
     later.join();
     CHECK(t.synchronize_for(10s));
@@ -302,7 +310,8 @@ TEST_CASE("cudaFree while a launch is held back returns, with a message; free_af
     do {
       std::this_thread::sleep_for(1ms);
       CUDA_OK(cudaMemGetInfo(&after, &total));
-    } while (after < before + (std::size_t{32} << 20U) && std::chrono::steady_clock::now() - begin < 5s);
+    } while (after < before + (std::size_t{32} << 20U) &&
+             std::chrono::steady_clock::now() - begin < 5s);
     CHECK(after >= before + (std::size_t{32} << 20U));
   }
 }
@@ -314,9 +323,11 @@ __global__ void never_loaded_before(unsigned* p) {
 }
 }  // namespace
 
-TEST_CASE("first launch of a kernel while a stream waits for gated work: right, or a sentence; never a hang") {
-  // Loading waits for all streams, one of which waits for work that cannot be launched until the load
-  // is done. Whoever has the driver load eagerly never meets this.
+TEST_CASE(
+    "first launch of a kernel while a stream waits for gated work: right, or a sentence; never a "
+    "hang") {
+  // Loading waits for all streams, one of which waits for work that cannot be launched until the
+  // load is done. Whoever has the driver load eagerly never meets this.
   cede::scheduler gpu(cede::scheduler_options{.stuck_after = 200ms});
   auto serve = gpu.workload(serve_options());
   auto train = gpu.workload(train_options());
@@ -341,7 +352,8 @@ TEST_CASE("first launch of a kernel while a stream waits for gated work: right, 
   CHECK((right || worded));
 }
 
-TEST_CASE("ten thousand best-effort launches queued: a latency-critical launch still goes through") {
+TEST_CASE(
+    "ten thousand best-effort launches queued: a latency-critical launch still goes through") {
   cede::scheduler gpu;
   auto serve = gpu.workload(serve_options());
   auto train = gpu.workload(train_options());
@@ -388,7 +400,8 @@ TEST_CASE("suspend and resume two streams that wait on each other, at random") {
   CHECK(value.read() == std::vector<unsigned>(2, static_cast<unsigned>(raises(300)) * 200));
 }
 
-TEST_CASE("one scheduler per device in a process; slices and whole launches give way between pieces") {
+TEST_CASE(
+    "one scheduler per device in a process; slices and whole launches give way between pieces") {
   cede::scheduler first;
   cede::scheduler second;
   auto serve = first.workload(serve_options());
@@ -397,7 +410,8 @@ TEST_CASE("one scheduler per device in a process; slices and whole launches give
   cede::stream t = train.stream();
   CHECK(first.stats().workloads.size() == second.stats().workloads.size());
   buffer<unsigned> hits(5000), answer(1);
-  for (int i = 0; i < 10; ++i) t.launch({.grid = 5000, .block = 64}, {.slices = 16}, spin_cycles{3000, hits.get()});
+  for (int i = 0; i < 10; ++i)
+    t.launch({.grid = 5000, .block = 64}, {.slices = 16}, spin_cycles{3000, hits.get()});
   t.launch({.grid = 5000, .block = 64}, {.whole = true}, spin_cycles{3000, hits.get()});
   for (int i = 0; i < 50; ++i) {
     s.launch({.grid = 1, .block = 32}, touch{answer.get()});
@@ -416,12 +430,17 @@ TEST_CASE("misuse on the device: sentences, and the scheduler goes on") {
   buffer<unsigned> value(1);
   CHECK_THROWS_AS(t.launch({.grid = 1, .block = 2048}, touch{value.get()}), cede::invalid_argument);
   CHECK_THROWS_AS(s.launch({.grid = 1, .block = 2048}, touch{value.get()}), cede::invalid_argument);
-  CHECK_THROWS_AS(t.launch({.grid = 1, .block = 32, .shared = 1 << 20}, touch{value.get()}), cede::invalid_argument);
-  CHECK_THROWS_AS(s.launch({.grid = 1, .block = 32, .shared = 1 << 20}, touch{value.get()}), cede::invalid_argument);
-  CHECK_THROWS_AS(t.launch({.grid = cede::extent(1, 70000), .block = 32}, touch{value.get()}), cede::invalid_argument);
+  CHECK_THROWS_AS(t.launch({.grid = 1, .block = 32, .shared = 1 << 20}, touch{value.get()}),
+                  cede::invalid_argument);
+  CHECK_THROWS_AS(s.launch({.grid = 1, .block = 32, .shared = 1 << 20}, touch{value.get()}),
+                  cede::invalid_argument);
+  CHECK_THROWS_AS(t.launch({.grid = cede::extent(1, 70000), .block = 32}, touch{value.get()}),
+                  cede::invalid_argument);
   CHECK_THROWS_AS(t.run([&](cudaStream_t) { t.synchronize(); }), cede::contract_error);
-  CHECK_THROWS_AS(t.run([&](cudaStream_t) { throw std::runtime_error("mine"); }), std::runtime_error);
-  CHECK_THROWS_AS(s.run([&](cudaStream_t) { throw std::runtime_error("mine"); }), std::runtime_error);
+  CHECK_THROWS_AS(t.run([&](cudaStream_t) { throw std::runtime_error("mine"); }),
+                  std::runtime_error);
+  CHECK_THROWS_AS(s.run([&](cudaStream_t) { throw std::runtime_error("mine"); }),
+                  std::runtime_error);
   CHECK_THROWS_AS(static_cast<void>(train.request()), cede::contract_error);
   cede::stream gone = std::move(t);
   CHECK_THROWS_AS(t.synchronize(), cede::contract_error);

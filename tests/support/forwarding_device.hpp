@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// A device that hands every call to another one: tests override what they want to watch or to change.
+// A device that hands every call to another one: tests override what they want to watch or to
+// change.
 #pragma once
 
 #include <cede/device.hpp>
@@ -29,8 +30,12 @@ class forwarding_device : public cede::detail::device {
                          std::string* why) override {
     return to_->blocks_per_sm(k, s, how, why);
   }
-  void submit(cudaStream_t s, const cede::detail::submission& what) override { to_->submit(s, what); }
-  void copy(cudaStream_t s, void* to, const void* from, std::size_t bytes) override { to_->copy(s, to, from, bytes); }
+  void submit(cudaStream_t s, const cede::detail::submission& what) override {
+    to_->submit(s, what);
+  }
+  void copy(cudaStream_t s, void* to, const void* from, std::size_t bytes) override {
+    to_->copy(s, to, from, bytes);
+  }
   void fill(cudaStream_t s, void* to, unsigned char byte, std::size_t bytes) override {
     to_->fill(s, to, byte, bytes);
   }

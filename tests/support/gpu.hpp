@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// What GPU tests share: device memory, bodies with a checkable result, a thread that raises at random.
+// What GPU tests share: device memory, bodies with a checkable result, a thread that raises at
+// random.
 #pragma once
 
 #include <cede/cede.hpp>
@@ -35,7 +36,10 @@ class buffer {
   buffer(const buffer&) = delete;
   buffer& operator=(const buffer&) = delete;
   ~buffer() { cudaFree(p_); }
-  void clear(int byte = 0) { CUDA_OK(cudaMemset(p_, byte, n_ * sizeof(T))); CUDA_OK(cudaStreamSynchronize(nullptr)); }
+  void clear(int byte = 0) {
+    CUDA_OK(cudaMemset(p_, byte, n_ * sizeof(T)));
+    CUDA_OK(cudaStreamSynchronize(nullptr));
+  }
   [[nodiscard]] T* get() const { return p_; }
   [[nodiscard]] std::size_t size() const { return n_; }
   [[nodiscard]] std::vector<T> read() const {
@@ -170,7 +174,8 @@ class random_raiser {
           std::mt19937 random(seed);
           std::uniform_int_distribution<int> pause(0, max_pause_us);
           while (!stop_.load() && made_.load() < most) {
-            const auto until = std::chrono::steady_clock::now() + std::chrono::microseconds(pause(random));
+            const auto until =
+                std::chrono::steady_clock::now() + std::chrono::microseconds(pause(random));
             while (std::chrono::steady_clock::now() < until) {
             }
             raise();

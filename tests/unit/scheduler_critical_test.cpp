@@ -53,7 +53,8 @@ class watched_device : public forwarding_device {
 
 }  // namespace
 
-TEST_CASE("a critical launch is on the device before launch returns, by the thread that called it") {
+TEST_CASE(
+    "a critical launch is on the device before launch returns, by the thread that called it") {
   auto device = std::make_shared<watched_device>(cede::detail::make_host_device({.sms = 1}));
   door d;
   std::vector<int> runs(1);
@@ -142,7 +143,8 @@ TEST_CASE("one SM: a critical launch gets it back from a launch of many tiles, e
   CHECK(trained == std::vector<int>(2000, 2));
 }
 
-TEST_CASE("critical work needs no thread of the scheduler's: it runs while the dispatcher is stuck") {
+TEST_CASE(
+    "critical work needs no thread of the scheduler's: it runs while the dispatcher is stuck") {
   /// Every submission of the dispatcher waits for a door.
   class stuck_device : public forwarding_device {
    public:
@@ -211,7 +213,8 @@ TEST_CASE("the epoch a launch carries is over if critical work came after it was
   device->intrude = [&] {
     if (intrusions++ < 20) s.launch({.grid = 1}, count_runs{served.data()});
   };
-  for (int i = 0; i < 30; ++i) t.launch({.grid = 1}, count_runs{&runs[static_cast<std::size_t>(i)]});
+  for (int i = 0; i < 30; ++i)
+    t.launch({.grid = 1}, count_runs{&runs[static_cast<std::size_t>(i)]});
   REQUIRE(t.synchronize_for(patience));
   CHECK(runs == ones(30));
   CHECK(device->over >= 20);  // each of those left at once
@@ -220,8 +223,8 @@ TEST_CASE("the epoch a launch carries is over if critical work came after it was
 }
 
 TEST_CASE("nothing is submitted while critical work is active, whatever the policy says") {
-  /// Always lets everybody submit; launches critical work when the scheduler asks whether it gives way,
-  /// which is between the sample of the epoch and the look at the other side.
+  /// Always lets everybody submit; launches critical work when the scheduler asks whether it gives
+  /// way, which is between the sample of the epoch and the look at the other side.
   class eager_policy : public cede::scheduling_policy {
    public:
     void decide(const cede::policy::view& v, cede::policy::verdict& out) override {

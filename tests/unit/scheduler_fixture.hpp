@@ -159,7 +159,9 @@ class captured_stderr {
       at += n;
     }
   }
-  [[nodiscard]] bool says(const std::string& words) const { return text().find(words) != std::string::npos; }
+  [[nodiscard]] bool says(const std::string& words) const {
+    return text().find(words) != std::string::npos;
+  }
 
  private:
   std::FILE* file_;

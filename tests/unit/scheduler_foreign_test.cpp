@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// A program's own streams, events and memory beside the scheduler's: adopt, record, wait, free_after.
+// A program's own streams, events and memory beside the scheduler's: adopt, record, wait,
+// free_after.
 #include <cede/cede.hpp>
 
 #include <doctest/doctest.h>
@@ -26,7 +27,8 @@ struct with_raw_streams {
   cudaStream_t raw = device->make_stream(stream_class::lane);
   cudaEvent_t event = device->make_event();
   cede::scheduler cpu{device};
-  cede::workload serve = cpu.workload({.name = "serve", .priority = cede::latency_critical, .max_hold = 1h});
+  cede::workload serve =
+      cpu.workload({.name = "serve", .priority = cede::latency_critical, .max_hold = 1h});
   cede::workload train = cpu.workload(effort());
   cede::stream s = serve.stream();
   cede::stream t = train.stream();
@@ -68,7 +70,8 @@ TEST_CASE_FIXTURE(with_raw_streams, "an adopted stream keeps direct work and lau
   check(step);
 }
 
-TEST_CASE_FIXTURE(with_raw_streams, "an adopted stream keeps its order through requests and preemptions") {
+TEST_CASE_FIXTURE(with_raw_streams,
+                  "an adopted stream keeps its order through requests and preemptions") {
   steady_requests requests(serve, 100us);
   cede::stream a = train.adopt(raw);
   for (int i = 0; i < 60; ++i) {
@@ -81,7 +84,8 @@ TEST_CASE_FIXTURE(with_raw_streams, "an adopted stream keeps its order through r
   check(180);
 }
 
-TEST_CASE_FIXTURE(with_raw_streams, "synchronising an adopted raw stream waits for work that is held back") {
+TEST_CASE_FIXTURE(with_raw_streams,
+                  "synchronising an adopted raw stream waits for work that is held back") {
   cede::stream a = train.adopt(raw);
   auto request = serve.request();
   up(a);
@@ -96,7 +100,9 @@ TEST_CASE_FIXTURE(with_raw_streams, "synchronising an adopted raw stream waits f
   later.join();
 }
 
-TEST_CASE_FIXTURE(with_raw_streams, "an adopted critical stream is the very stream, and held work in front of it is waited for") {
+TEST_CASE_FIXTURE(
+    with_raw_streams,
+    "an adopted critical stream is the very stream, and held work in front of it is waited for") {
   cede::stream a = serve.adopt(raw);
   a.run([&](cudaStream_t inner) { CHECK(inner == raw); });
   train.suspend();
@@ -109,7 +115,8 @@ TEST_CASE_FIXTURE(with_raw_streams, "an adopted critical stream is the very stre
   check(3);
 }
 
-TEST_CASE_FIXTURE(with_raw_streams, "many operations on an adopted stream do not pile up in front of it") {
+TEST_CASE_FIXTURE(with_raw_streams,
+                  "many operations on an adopted stream do not pile up in front of it") {
   cede::stream a = train.adopt(raw);
   std::atomic<bool> queued{false};
   train.suspend();
@@ -142,7 +149,8 @@ TEST_CASE_FIXTURE(with_raw_streams, "the default streams are refused") {
   CHECK(contains(message, "default stream"));
 }
 
-TEST_CASE_FIXTURE(with_raw_streams, "a user's event recorded on a gated stream stands for the last tile") {
+TEST_CASE_FIXTURE(with_raw_streams,
+                  "a user's event recorded on a gated stream stands for the last tile") {
   steady_requests requests(serve, 200us);
   for (int i = 0; i < 30; ++i) {
     up(t);
@@ -157,7 +165,8 @@ TEST_CASE_FIXTURE(with_raw_streams, "a user's event recorded on a gated stream s
   check(90);
 }
 
-TEST_CASE_FIXTURE(with_raw_streams, "a user's event recorded on held-back work is not done before it") {
+TEST_CASE_FIXTURE(with_raw_streams,
+                  "a user's event recorded on held-back work is not done before it") {
   train.suspend();
   up(t);
   t.record(event);
@@ -181,7 +190,8 @@ TEST_CASE_FIXTURE(with_raw_streams, "a critical stream records a user's event be
   s.synchronize();
 }
 
-TEST_CASE_FIXTURE(with_raw_streams, "streams of both kinds wait for the program's own events and streams") {
+TEST_CASE_FIXTURE(with_raw_streams,
+                  "streams of both kinds wait for the program's own events and streams") {
   for (auto* stream : {&t, &s}) {
     for (int i = 0; i < 20; ++i) {
       up_raw(raw);
@@ -198,8 +208,11 @@ TEST_CASE_FIXTURE(with_raw_streams, "streams of both kinds wait for the program'
   check(80);
 }
 
-TEST_CASE_FIXTURE(with_raw_streams, "a critical stream that waits for the program's stream lets training go on meanwhile") {
-  // The program's stream waits for training: were the critical stream counted, none of the three would move.
+TEST_CASE_FIXTURE(
+    with_raw_streams,
+    "a critical stream that waits for the program's stream lets training go on meanwhile") {
+  // The program's stream waits for training: were the critical stream counted, none of the three
+  // would move.
   auto request = serve.request();
   up(t);
   t.record(event);
@@ -217,7 +230,8 @@ TEST_CASE("free_after frees behind the last use and not before") {
   cede::scheduler cpu(device);
   cede::workload serve = cpu.workload(critical());
   cede::workload train = cpu.workload(effort());
-  // The address sanitizer sees a use after the free; without it the sums would be wrong now and then.
+  // The address sanitizer sees a use after the free; without it the sums would be wrong now and
+  // then.
   steady_requests requests(serve, 300us);
   for (auto* work : {&train, &serve}) {
     cede::stream s = work->stream();

@@ -167,7 +167,8 @@ TEST_CASE("a lane is used again by the next stream, with what went before it lon
   for (int i = 0; i < 200; ++i) {
     cede::stream t = train.stream();
     for (int k = 0; k <= i % 5; ++k) {
-      t.launch({.grid = 30}, {.form = (i + k) % 2 == 0 ? cede::form::persistent : cede::form::gated},
+      t.launch({.grid = 30},
+               {.form = (i + k) % 2 == 0 ? cede::form::persistent : cede::form::gated},
                step_up{values.data(), step++, &wrong});
     }
     REQUIRE(t.synchronize_for(patience));
@@ -194,7 +195,8 @@ TEST_CASE("an adopted critical stream dropped with work on it does not disturb t
     next.launch({.grid = 1}, count_runs{runs.data()});
     next.synchronize();
     d.open();
-    // Were the adopted stream's word written over the later ones, critical work would seem active for good.
+    // Were the adopted stream's word written over the later ones, critical work would seem active
+    // for good.
     cede::stream t = train.stream();
     t.launch({.grid = 1}, count_runs{trained.data()});
     REQUIRE(t.synchronize_for(patience));
@@ -283,7 +285,9 @@ TEST_CASE("streams, workloads and requests used after their scheduler say that i
   CHECK(runs[0] == 2);
 }
 
-TEST_CASE("a scheduler that goes cancels the work of suspended workloads, aloud, and tells who waits for it") {
+TEST_CASE(
+    "a scheduler that goes cancels the work of suspended workloads, aloud, and tells who waits for "
+    "it") {
   captured_stderr err;
   auto device = cede::detail::make_host_device({.sms = 2});
   cudaStream_t raw = device->make_stream(cede::detail::stream_class::lane);
@@ -315,11 +319,15 @@ TEST_CASE("a scheduler that goes cancels the work of suspended workloads, aloud,
   s.wait(a.record());
   std::atomic<int> told{0};
   std::vector<std::thread> waiters;
-  waiters.emplace_back([&] { told += !message_of<cede::cancelled>([&] { end.synchronize(); }).empty(); });
-  waiters.emplace_back([&] { told += !message_of<cede::cancelled>([&] { o.synchronize(); }).empty(); });
-  waiters.emplace_back([&] { told += !message_of<cede::cancelled>([&] { t.run([](cudaStream_t) {}); }).empty(); });
   waiters.emplace_back(
-      [&] { told += !message_of<cede::cancelled>([&] { static_cast<void>(t.synchronize_for(1h)); }).empty(); });
+      [&] { told += !message_of<cede::cancelled>([&] { end.synchronize(); }).empty(); });
+  waiters.emplace_back(
+      [&] { told += !message_of<cede::cancelled>([&] { o.synchronize(); }).empty(); });
+  waiters.emplace_back(
+      [&] { told += !message_of<cede::cancelled>([&] { t.run([](cudaStream_t) {}); }).empty(); });
+  waiters.emplace_back([&] {
+    told += !message_of<cede::cancelled>([&] { static_cast<void>(t.synchronize_for(1h)); }).empty();
+  });
   std::this_thread::sleep_for(10ms);
   cpu.reset();
   for (auto& w : waiters) w.join();

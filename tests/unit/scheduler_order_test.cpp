@@ -108,7 +108,8 @@ TEST_CASE("an event orders what follows on another stream, gated or critical, bo
   std::vector<int> values(tiles);
   int wrong = 0;
   int step = 0;
-  std::vector<cede::stream> streams{train.stream(), serve.stream(), other.stream(), serve.stream(), train.stream()};
+  std::vector<cede::stream> streams{train.stream(), serve.stream(), other.stream(), serve.stream(),
+                                    train.stream()};
   for (int round = 0; round < 60; ++round) {
     cede::event last;
     for (std::size_t i = 0; i < streams.size(); ++i) {
@@ -140,7 +141,8 @@ TEST_CASE("two launches are in flight and both give way: none is lost, none runs
       door first;
       // The first launch holds both SMs in one tile each, so that the second is queued behind it.
       t.launch({.grid = 20}, {.form = form}, first.tile());
-      for (int i = 0; i < 3; ++i) t.launch({.grid = tiles}, {.form = form}, step_up{values.data(), 3 * round + i, &wrong});
+      for (int i = 0; i < 3; ++i)
+        t.launch({.grid = tiles}, {.form = form}, step_up{values.data(), 3 * round + i, &wrong});
       REQUIRE(first.reached(2));
       s.launch({.grid = 1}, count_runs{answers.data()});
       first.open();
@@ -161,7 +163,8 @@ TEST_CASE("what a run throws passes through and the stream goes on") {
     cede::stream s = work.stream();
     std::vector<int> runs(8);
     s.launch({.grid = 8}, count_runs{runs.data()});
-    CHECK_THROWS_WITH_AS(s.run([](cudaStream_t) { throw std::runtime_error("mine"); }), "mine", std::runtime_error);
+    CHECK_THROWS_WITH_AS(s.run([](cudaStream_t) { throw std::runtime_error("mine"); }), "mine",
+                         std::runtime_error);
     s.launch({.grid = 8}, count_runs{runs.data()});
     s.synchronize();
     CHECK(runs == std::vector<int>(8, 2));
@@ -220,7 +223,8 @@ TEST_CASE("a run that puts work on the raw stream: what follows waits for that w
 TEST_CASE("a body takes arguments, converted to its own types") {
   struct scale {
     CEDE_BODY void operator()(cede::block b, double* out, float factor, int n) const {
-      if (static_cast<int>(b.index().x) < n) out[b.index().x] = static_cast<double>(b.index().x) * static_cast<double>(factor);
+      if (static_cast<int>(b.index().x) < n)
+        out[b.index().x] = static_cast<double>(b.index().x) * static_cast<double>(factor);
     }
   };
   cede::scheduler cpu(cede::host_device{.sms = 1});

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Requests: from the first launch to the last, and through the gaps between them, training stays out.
+// Requests: from the first launch to the last, and through the gaps between them, training stays
+// out.
 #include <cede/cede.hpp>
 
 #include <doctest/doctest.h>
@@ -20,7 +21,8 @@ struct beside_training {
   std::vector<int> served = std::vector<int>(1);
   std::shared_ptr<cede::detail::device> device = cede::detail::make_host_device({.sms = 2});
   cede::scheduler cpu{device};
-  cede::workload serve = cpu.workload({.name = "serve", .priority = cede::latency_critical, .max_hold = 1h});
+  cede::workload serve =
+      cpu.workload({.name = "serve", .priority = cede::latency_critical, .max_hold = 1h});
   cede::workload train = cpu.workload(effort());
   cede::stream s = serve.stream();
   cede::stream t = train.stream();
@@ -40,7 +42,8 @@ struct beside_training {
 
 }  // namespace
 
-TEST_CASE_FIXTURE(beside_training, "a request holds through its gaps, to the end of its last launch") {
+TEST_CASE_FIXTURE(beside_training,
+                  "a request holds through its gaps, to the end of its last launch") {
   door d;
   auto request = serve.request();
   launch_training();
@@ -68,7 +71,8 @@ TEST_CASE_FIXTURE(beside_training, "a launch without a request holds for as long
   CHECK(trained == 10);
 }
 
-TEST_CASE_FIXTURE(beside_training, "every stream of the workload, and of others, belongs to the request") {
+TEST_CASE_FIXTURE(beside_training,
+                  "every stream of the workload, and of others, belongs to the request") {
   door d;
   cede::stream second = serve.stream();
   cede::workload other = cpu.workload(critical("other"));
@@ -91,7 +95,8 @@ TEST_CASE_FIXTURE(beside_training, "every stream of the workload, and of others,
   CHECK(trained == 20);
 }
 
-TEST_CASE_FIXTURE(beside_training, "requests nest and overlap: the last one to end lets training in") {
+TEST_CASE_FIXTURE(beside_training,
+                  "requests nest and overlap: the last one to end lets training in") {
   auto first = serve.request();
   auto second = serve.request();
   launch_training();
@@ -131,7 +136,8 @@ TEST_CASE_FIXTURE(beside_training, "a request is moved, closed twice and on anot
   CHECK(trained == 20);
 }
 
-TEST_CASE_FIXTURE(beside_training, "a handle dropped inside a request: its launches are waited for all the same") {
+TEST_CASE_FIXTURE(beside_training,
+                  "a handle dropped inside a request: its launches are waited for all the same") {
   door d;
   {
     auto request = serve.request();
@@ -155,7 +161,8 @@ TEST_CASE_FIXTURE(beside_training, "a handle dropped inside a request: its launc
   CHECK(trained == 10);
 }
 
-TEST_CASE_FIXTURE(beside_training, "many threads with requests of their own: each is held to its end") {
+TEST_CASE_FIXTURE(beside_training,
+                  "many threads with requests of their own: each is held to its end") {
   std::atomic<bool> stop{false};
   std::atomic<unsigned> broken{0};
   std::atomic<unsigned> requests{0};
@@ -174,7 +181,8 @@ TEST_CASE_FIXTURE(beside_training, "many threads with requests of their own: eac
         auto request = serve.request();
         mine.launch({.grid = 1}, count_runs{runs.data()});
         mine.synchronize();
-        // Training that was running has left once the launch's raise is answered; none may start now.
+        // Training that was running has left once the launch's raise is answered; none may start
+        // now.
         std::this_thread::sleep_for(100us);
         const int before = trained;
         std::this_thread::sleep_for(100us);
@@ -199,14 +207,16 @@ TEST_CASE("a request left open is closed aloud, and training goes on") {
   captured_stderr err;
   std::vector<int> runs(4);
   cede::scheduler cpu(cede::host_device{.sms = 1});
-  cede::workload serve = cpu.workload({.name = "forgetful", .priority = cede::latency_critical, .max_hold = 20ms});
+  cede::workload serve =
+      cpu.workload({.name = "forgetful", .priority = cede::latency_critical, .max_hold = 20ms});
   cede::workload train = cpu.workload(effort());
   cede::stream t = train.stream();
   cede::stream s = serve.stream();
   auto request = serve.request();
   s.launch({.grid = 4}, count_runs{runs.data()});
   t.launch({.grid = 4}, count_runs{runs.data()});
-  CHECK(eventually([&] { return t.record().done(); }));  // looking is no waiting: the request does not give way
+  CHECK(eventually(
+      [&] { return t.record().done(); }));  // looking is no waiting: the request does not give way
   CHECK(runs == std::vector<int>(4, 2));
   CHECK(err.says("forgetful"));
   CHECK(err.says("max_hold of 20 ms"));
@@ -225,7 +235,8 @@ TEST_CASE("a request left open is closed aloud, and training goes on") {
 TEST_CASE("a request that keeps nobody out is not closed, however long it is open") {
   captured_stderr err;
   cede::scheduler cpu(cede::host_device{.sms = 1});
-  cede::workload serve = cpu.workload({.name = "serve", .priority = cede::latency_critical, .max_hold = 1ms});
+  cede::workload serve =
+      cpu.workload({.name = "serve", .priority = cede::latency_critical, .max_hold = 1ms});
   auto request = serve.request();
   std::this_thread::sleep_for(30ms);
   request.close();
@@ -253,7 +264,9 @@ TEST_CASE("service and response times count from opening and arrival to the last
   CHECK(stats.response.min() >= 1h + 3ms);
 }
 
-TEST_CASE("requests are counted when the program waits in other ways than stream::synchronize, or not at all") {
+TEST_CASE(
+    "requests are counted when the program waits in other ways than stream::synchronize, or not at "
+    "all") {
   cede::scheduler cpu(cede::host_device{.sms = 1});
   cede::workload serve = cpu.workload(critical());
   cede::stream s = serve.stream();
@@ -270,7 +283,8 @@ TEST_CASE("requests are counted when the program waits in other ways than stream
 TEST_CASE("requests belong to latency-critical workloads") {
   cede::scheduler cpu(cede::host_device{.sms = 1});
   cede::workload train = cpu.workload(effort());
-  const auto message = message_of<cede::contract_error>([&] { static_cast<void>(train.request()); });
+  const auto message =
+      message_of<cede::contract_error>([&] { static_cast<void>(train.request()); });
   CHECK(contains(message, "train"));
   CHECK(contains(message, "latency-critical"));
 }
@@ -307,7 +321,8 @@ TEST_CASE("a hold-off keeps its workload out after a request, and after one nobo
     request.close();
     auto last = std::chrono::steady_clock::now();
     const cede::event trained = t.record();
-    for (int i = 0; i < 30 && !trained.done(); ++i) {  // a stalled machine may let it in before the last one
+    for (int i = 0; i < 30 && !trained.done();
+         ++i) {  // a stalled machine may let it in before the last one
       last = std::chrono::steady_clock::now();
       serve.request().close();
       if (trained.done()) break;

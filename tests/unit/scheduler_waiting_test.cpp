@@ -20,7 +20,8 @@ struct two_workloads {
   std::shared_ptr<cede::detail::device> device = cede::detail::make_host_device({.sms = 2});
   cede::scheduler cpu{device};
   // A request that is not closed by hand must not end by itself within a test.
-  cede::workload serve = cpu.workload({.name = "serve", .priority = cede::latency_critical, .max_hold = 1h});
+  cede::workload serve =
+      cpu.workload({.name = "serve", .priority = cede::latency_critical, .max_hold = 1h});
   cede::workload train = cpu.workload(effort());
   cede::stream s = serve.stream();
   cede::stream t = train.stream();
@@ -70,7 +71,8 @@ TEST_CASE_FIXTURE(two_workloads, "inside a request the host waits for training w
   check(6);
 }
 
-TEST_CASE_FIXTURE(two_workloads, "waiting within a request gives way for as long as it takes and no longer") {
+TEST_CASE_FIXTURE(two_workloads,
+                  "waiting within a request gives way for as long as it takes and no longer") {
   auto request = serve.request();
   up(t);
   t.synchronize();
@@ -85,7 +87,8 @@ TEST_CASE_FIXTURE(two_workloads, "waiting within a request gives way for as long
 
 TEST_CASE_FIXTURE(two_workloads, "nested requests of one thread all give way while it waits") {
   auto outer = serve.request();
-  cede::workload other = cpu.workload({.name = "other", .priority = cede::latency_critical, .max_hold = 1h});
+  cede::workload other =
+      cpu.workload({.name = "other", .priority = cede::latency_critical, .max_hold = 1h});
   auto inner = other.request();
   up(t);
   REQUIRE(t.synchronize_for(patience));
@@ -119,7 +122,8 @@ TEST_CASE_FIXTURE(two_workloads, "a callable of a critical run waits for trainin
   check(3);
 }
 
-TEST_CASE_FIXTURE(two_workloads, "a callable of a critical run makes a stream wait for training work") {
+TEST_CASE_FIXTURE(two_workloads,
+                  "a callable of a critical run makes a stream wait for training work") {
   cede::stream other = serve.stream();
   s.run([&](cudaStream_t) {
     up(t);
@@ -150,7 +154,8 @@ TEST_CASE_FIXTURE(two_workloads, "a critical run holds the gate while its callab
   CHECK(runs[0] == 2);
 }
 
-TEST_CASE_FIXTURE(two_workloads, "a critical stream waits for another one that waits for training work") {
+TEST_CASE_FIXTURE(two_workloads,
+                  "a critical stream waits for another one that waits for training work") {
   cede::stream second = serve.stream();
   cede::stream third = serve.stream();
   for (int i = 0; i < 20; ++i) {
@@ -170,7 +175,9 @@ TEST_CASE_FIXTURE(two_workloads, "a critical stream waits for another one that w
   check(80);
 }
 
-TEST_CASE_FIXTURE(two_workloads, "a request waits on the host for a critical stream that waits for training work") {
+TEST_CASE_FIXTURE(
+    two_workloads,
+    "a request waits on the host for a critical stream that waits for training work") {
   train.suspend();  // so that the other thread's wait is certainly in place first
   up(t);
   std::thread([&] {
@@ -184,7 +191,9 @@ TEST_CASE_FIXTURE(two_workloads, "a request waits on the host for a critical str
   check(2);
 }
 
-TEST_CASE_FIXTURE(two_workloads, "a critical stream that waits for training work does not keep it out, whatever is put behind") {
+TEST_CASE_FIXTURE(
+    two_workloads,
+    "a critical stream that waits for training work does not keep it out, whatever is put behind") {
   train.suspend();
   up(t);
   s.wait(t.record());
@@ -217,7 +226,9 @@ TEST_CASE_FIXTURE(two_workloads, "waiting for oneself throws") {
   check(1);
 }
 
-TEST_CASE_FIXTURE(two_workloads, "a deferred callable that waits for what another has deferred behind it is told") {
+TEST_CASE_FIXTURE(
+    two_workloads,
+    "a deferred callable that waits for what another has deferred behind it is told") {
   cede::stream other = train.stream();
   std::string message;
   t.defer([&](cudaStream_t) {
@@ -229,7 +240,8 @@ TEST_CASE_FIXTURE(two_workloads, "a deferred callable that waits for what anothe
   REQUIRE(other.synchronize_for(patience));
 }
 
-TEST_CASE_FIXTURE(two_workloads, "a callable of a gated run waits for work of its own and of lower priority") {
+TEST_CASE_FIXTURE(two_workloads,
+                  "a callable of a gated run waits for work of its own and of lower priority") {
   cede::workload middle = cpu.workload({.name = "middle", .priority = cede::priority{500}});
   cede::stream m = middle.stream();
   cede::stream m2 = middle.stream();
@@ -254,7 +266,8 @@ TEST_CASE_FIXTURE(two_workloads, "a callable of a gated run waits for work of it
 
 TEST_CASE_FIXTURE(two_workloads, "a full queue inside a request gives way until there is room") {
   cede::scheduler small(device, {.max_queued = 2});
-  cede::workload answer = small.workload({.name = "answer", .priority = cede::latency_critical, .max_hold = 1h});
+  cede::workload answer =
+      small.workload({.name = "answer", .priority = cede::latency_critical, .max_hold = 1h});
   cede::workload learn = small.workload(effort("learn"));
   cede::stream l = learn.stream();
   auto request = answer.request();
@@ -279,7 +292,8 @@ TEST_CASE_FIXTURE(two_workloads, "a full queue inside its own run is an error") 
   CHECK(wrong == 0);
 }
 
-TEST_CASE_FIXTURE(two_workloads, "an event that never comes: limits are kept, short, absurd and past") {
+TEST_CASE_FIXTURE(two_workloads,
+                  "an event that never comes: limits are kept, short, absurd and past") {
   train.suspend();
   up(t);
   cede::event e = t.record();

@@ -20,8 +20,8 @@ CEDE_BEGIN_NAMESPACE
 
 namespace detail {
 
-/// Control words of one preemptible adapter. The counters go on from owner to owner, so that nothing
-/// on the device has to be reset.
+/// Control words of one preemptible adapter. The counters go on from owner to owner, so that
+/// nothing on the device has to be reset.
 struct adapter_words {
   gate_words* host_gate = nullptr;
   gate_words* device_gate = nullptr;
@@ -42,7 +42,8 @@ class adapter_device {
   /// The current CUDA device. Throws `not_supported` where there is none. The first one of a device
   /// waits for it.
   adapter_device() : adapter_device(of_cuda(-1)) {}
-  adapter_device(cuda_device d) : adapter_device(of_cuda(d.ordinal)) {}  // NOLINT(google-explicit-constructor)
+  adapter_device(cuda_device d)
+      : adapter_device(of_cuda(d.ordinal)) {}  // NOLINT(google-explicit-constructor)
   /// A device of CPU threads of its own; keep the object to put several adapters on one.
   adapter_device(const host_device& d)  // NOLINT(google-explicit-constructor)
       : inside_(std::make_shared<inside>(detail::make_host_device(d))) {}
@@ -65,7 +66,8 @@ class adapter_device {
     w.device_gate = static_cast<detail::gate_words*>(d.words(sizeof(detail::gate_words), false));
     w.chain = static_cast<detail::chain_words*>(d.words(sizeof(detail::chain_words), false));
     w.slot = static_cast<detail::slot_words*>(d.words(sizeof(detail::slot_words), false));
-    w.published = static_cast<detail::publication_words*>(d.words(sizeof(detail::publication_words), true));
+    w.published =
+        static_cast<detail::publication_words*>(d.words(sizeof(detail::publication_words), true));
     w.scratch = static_cast<std::uint64_t*>(d.words(sizeof(std::uint64_t), true));
     w.lane = d.make_stream(detail::stream_class::lane);
     const std::scoped_lock lock(inside_->mutex);

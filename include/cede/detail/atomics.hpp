@@ -18,22 +18,32 @@ namespace detail {
 
 constexpr std::memory_order host_order(protocol::order o) {
   switch (o) {
-    case protocol::order::relaxed: return std::memory_order_relaxed;
-    case protocol::order::acquire: return std::memory_order_acquire;
-    case protocol::order::release: return std::memory_order_release;
-    case protocol::order::acq_rel: return std::memory_order_acq_rel;
-    default: return std::memory_order_seq_cst;
+    case protocol::order::relaxed:
+      return std::memory_order_relaxed;
+    case protocol::order::acquire:
+      return std::memory_order_acquire;
+    case protocol::order::release:
+      return std::memory_order_release;
+    case protocol::order::acq_rel:
+      return std::memory_order_acq_rel;
+    default:
+      return std::memory_order_seq_cst;
   }
 }
 
 #if CEDE_NVCC
 CEDE_BODY constexpr cuda::std::memory_order cuda_order(protocol::order o) {
   switch (o) {
-    case protocol::order::relaxed: return cuda::std::memory_order_relaxed;
-    case protocol::order::acquire: return cuda::std::memory_order_acquire;
-    case protocol::order::release: return cuda::std::memory_order_release;
-    case protocol::order::acq_rel: return cuda::std::memory_order_acq_rel;
-    default: return cuda::std::memory_order_seq_cst;
+    case protocol::order::relaxed:
+      return cuda::std::memory_order_relaxed;
+    case protocol::order::acquire:
+      return cuda::std::memory_order_acquire;
+    case protocol::order::release:
+      return cuda::std::memory_order_release;
+    case protocol::order::acq_rel:
+      return cuda::std::memory_order_acq_rel;
+    default:
+      return cuda::std::memory_order_seq_cst;
   }
 }
 template <class W, protocol::scope S>
@@ -41,7 +51,8 @@ using cuda_ref = cuda::atomic_ref<W, S == protocol::scope::device ? cuda::thread
                                                                   : cuda::thread_scope_system>;
 #endif
 
-/// Plain words, accessed through `std::atomic_ref` on the host and `cuda::atomic_ref` on the device.
+/// Plain words, accessed through `std::atomic_ref` on the host and `cuda::atomic_ref` on the
+/// device.
 struct atomics {
   template <class W>
   using word = W;

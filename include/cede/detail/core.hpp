@@ -54,38 +54,38 @@ struct stream_core : std::enable_shared_from_this<stream_core> {
   std::shared_ptr<engine> owner;
   workload_core* work = nullptr;
   std::string name;
-  unsigned track = 0;                ///< in the timeline
-  cudaStream_t lane = nullptr;       ///< where work goes; latency-critical: the user's where adopted
-  cudaStream_t own_lane = nullptr;   ///< what goes back for reuse
-  cudaStream_t adopted = nullptr;    ///< the user's stream in front of a gated lane
-  cudaStream_t marks = nullptr;      ///< carries the user's events; made at the first `record`
-  std::uint64_t marked = 0;          ///< newest operation a mark waits for
-  /// Keeps the numbers of operations and what is put on the user's streams for them in one order. Taken
-  /// before the engine's.
+  unsigned track = 0;               ///< in the timeline
+  cudaStream_t lane = nullptr;      ///< where work goes; latency-critical: the user's where adopted
+  cudaStream_t own_lane = nullptr;  ///< what goes back for reuse
+  cudaStream_t adopted = nullptr;   ///< the user's stream in front of a gated lane
+  cudaStream_t marks = nullptr;     ///< carries the user's events; made at the first `record`
+  std::uint64_t marked = 0;         ///< newest operation a mark waits for
+  /// Keeps the numbers of operations and what is put on the user's streams for them in one order.
+  /// Taken before the engine's.
   std::mutex order_mutex;
 
   // -- gated; guarded by the engine's mutex
   std::deque<operation> queue;
-  std::uint64_t last_number = 0;     ///< of the newest operation
+  std::uint64_t last_number = 0;  ///< of the newest operation
   std::uint64_t last_ordinal = 0;
   std::uint64_t last_id = 0;
   std::uint64_t last_token = 0;
-  chain_words* chain = nullptr;                       // device memory
-  slot_words* slots = nullptr;                        // device memory, slots_per_stream
-  publication_words* published = nullptr;             // shared, slots_per_stream
-  std::uint64_t* token = nullptr;                     // shared: written by the lane
-  std::uint64_t* done = nullptr;                      // shared: last finished operation, by the host
-  std::atomic<std::uint64_t> finished{0};             ///< what `done` holds
-  std::atomic<std::thread::id> inside_run{};          ///< thread executing a `run` callable
-  bool cancelled = false;                             ///< what is not finished never will be
-  std::atomic<unsigned> waiting_inside{0};            ///< > 0: the callable waits for gated work
+  chain_words* chain = nullptr;               // device memory
+  slot_words* slots = nullptr;                // device memory, slots_per_stream
+  publication_words* published = nullptr;     // shared, slots_per_stream
+  std::uint64_t* token = nullptr;             // shared: written by the lane
+  std::uint64_t* done = nullptr;              // shared: last finished operation, by the host
+  std::atomic<std::uint64_t> finished{0};     ///< what `done` holds
+  std::atomic<std::thread::id> inside_run{};  ///< thread executing a `run` callable
+  bool cancelled = false;                     ///< what is not finished never will be
+  std::atomic<unsigned> waiting_inside{0};    ///< > 0: the callable waits for gated work
 
   // -- latency-critical; guarded by `inline_mutex`, which no gated path takes across a driver call
   std::mutex inline_mutex;
-  activity_words* activity = nullptr;                 // shared: `completed` is written by the stream
-  std::uint64_t last_write = 0;                       ///< newest value the stream will write
-  bool dirty = false;                                 ///< work of an open request, not yet counted
-  std::atomic<unsigned> blockers{0};                  ///< unmet waits on gated or foreign work
+  activity_words* activity = nullptr;  // shared: `completed` is written by the stream
+  std::uint64_t last_write = 0;        ///< newest value the stream will write
+  bool dirty = false;                  ///< work of an open request, not yet counted
+  std::atomic<unsigned> blockers{0};   ///< unmet waits on gated or foreign work
 };
 
 /// An open request.
@@ -107,29 +107,29 @@ struct answering {
 
 struct workload_core {
   workload_options options;
-  unsigned index = 0;                       ///< among gated ones: the policy's index
+  unsigned index = 0;  ///< among gated ones: the policy's index
   unsigned streams_made = 0;
-  unsigned track = 0;                       ///< in the timeline: requests
-  bool inline_path = false;                 ///< latency-critical
+  unsigned track = 0;                               ///< in the timeline: requests
+  bool inline_path = false;                         ///< latency-critical
   std::vector<std::weak_ptr<stream_core>> streams;  // guarded by the engine's mutex
   std::vector<std::shared_ptr<stream_core>> busy;   // gated streams with operations queued
 
   // gated
-  gate_words* host_gate = nullptr;          // shared
-  gate_words* device_gate = nullptr;        // device memory; null where the device reads the host's
+  gate_words* host_gate = nullptr;    // shared
+  gate_words* device_gate = nullptr;  // device memory; null where the device reads the host's
   bool suspended = false;
   bool raised = false;
-  bool waiting = false;                     ///< had something ready and was kept out, at the last look
-  bool counting = false;                    ///< GPU time runs
+  bool waiting = false;   ///< had something ready and was kept out, at the last look
+  bool counting = false;  ///< GPU time runs
   clock::time_point counting_since{};
   std::chrono::nanoseconds used{0};
 
   // latency-critical
-  activity_words held{};                    ///< opened and closed requests; host only
-  std::atomic<unsigned> open{0};            ///< open requests that hold the gate
+  activity_words held{};          ///< opened and closed requests; host only
+  std::atomic<unsigned> open{0};  ///< open requests that hold the gate
 
-  workload_stats stats;                     // gated; guarded by the engine's mutex
-  workload_stats request_stats;             // latency-critical; guarded by its requests mutex
+  workload_stats stats;          // gated; guarded by the engine's mutex
+  workload_stats request_stats;  // latency-critical; guarded by its requests mutex
 };
 
 }  // namespace detail

@@ -16,9 +16,10 @@ CEDE_BEGIN_NAMESPACE
 
 namespace detail {
 
-[[noreturn]] inline void throw_cuda(int code, const char* name, const char* text, const std::string& call,
-                                    std::source_location where) {
-  const std::string sentence = call + " failed: " + name + " (" + std::to_string(code) + "), " + text;
+[[noreturn]] inline void throw_cuda(int code, const char* name, const char* text,
+                                    const std::string& call, std::source_location where) {
+  const std::string sentence =
+      call + " failed: " + name + " (" + std::to_string(code) + "), " + text;
   if (code == static_cast<int>(cudaErrorMemoryAllocation)) {
     throw out_of_memory(sentence + "; free device memory or ask for less", code, call, where);
   }
@@ -30,7 +31,8 @@ inline void check_cuda(cudaError_t status, const char* call,
                        std::source_location where = std::source_location::current()) {
   if (status == cudaSuccess) return;
   static_cast<void>(cudaGetLastError());
-  throw_cuda(static_cast<int>(status), cudaGetErrorName(status), cudaGetErrorString(status), call, where);
+  throw_cuda(static_cast<int>(status), cudaGetErrorName(status), cudaGetErrorString(status), call,
+             where);
 }
 
 /// The driver's functions the library calls.
@@ -48,7 +50,8 @@ struct driver_table {
 inline void* driver_entry(const char* name) {
   void* entry = nullptr;
   cudaDriverEntryPointQueryResult found{};
-  check_cuda(cudaGetDriverEntryPointByVersion(name, &entry, 12000, cudaEnableDefault, &found), name);
+  check_cuda(cudaGetDriverEntryPointByVersion(name, &entry, 12000, cudaEnableDefault, &found),
+             name);
   if (found != cudaDriverEntryPointSuccess || entry == nullptr) {
     throw not_supported(std::string("the CUDA driver has no ") + name +
                         "; cede needs a driver for CUDA 12.0 or newer: update the NVIDIA driver");
@@ -83,8 +86,8 @@ inline void check_driver(CUresult status, const std::string& call,
   const char* text = nullptr;
   driver().error_name(status, &name);
   driver().error_string(status, &text);
-  throw_cuda(static_cast<int>(status), name == nullptr ? "unknown" : name, text == nullptr ? "unknown" : text, call,
-             where);
+  throw_cuda(static_cast<int>(status), name == nullptr ? "unknown" : name,
+             text == nullptr ? "unknown" : text, call, where);
 }
 
 inline int current_cuda_device() {
@@ -92,8 +95,9 @@ inline int current_cuda_device() {
   const cudaError_t status = cudaGetDeviceCount(&n);
   if (status != cudaSuccess || n == 0) {
     static_cast<void>(cudaGetLastError());
-    throw not_supported(std::string("scheduler: no CUDA device can be used (") + cudaGetErrorString(status) +
-                        "); install a driver for this toolkit and a GPU, or pass cede::host_device{}");
+    throw not_supported(
+        std::string("scheduler: no CUDA device can be used (") + cudaGetErrorString(status) +
+        "); install a driver for this toolkit and a GPU, or pass cede::host_device{}");
   }
   int device = 0;
   check_cuda(cudaGetDevice(&device), "cudaGetDevice");

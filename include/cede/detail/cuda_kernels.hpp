@@ -60,7 +60,8 @@ __device__ inline mailbox locate(std::uint64_t tile, const index3& grid) {
   const auto x = static_cast<std::uint32_t>(tile - row * grid.x);
   if (grid.z == 1) return {x, static_cast<std::uint32_t>(row), 0, 1};
   const std::uint64_t plane = row / grid.y;
-  return {x, static_cast<std::uint32_t>(row - plane * grid.y), static_cast<std::uint32_t>(plane), 1};
+  return {x, static_cast<std::uint32_t>(row - plane * grid.y), static_cast<std::uint32_t>(plane),
+          1};
 }
 
 __device__ inline mailbox* mail_at(std::uint32_t offset) {
@@ -103,7 +104,8 @@ __device__ __forceinline__ void run_gated(const B& body, const worker_args& a) {
   if (is_leader()) {
     protocol::claimed c{};
     if (protocol::enter<atomics>(*a.words.chain, a.terms) &&
-        !protocol::notice<atomics, protocol::scope::device>(*a.words.device_gate, *a.words.slot, a.terms)) {
+        !protocol::notice<atomics, protocol::scope::device>(*a.words.device_gate, *a.words.slot,
+                                                            a.terms)) {
       c = protocol::claim<atomics>(*a.words.slot, a.terms);
     }
     mail[0] = c.count != 0 ? locate(c.first, a.grid) : mailbox{0, 0, 0, 0};
@@ -150,7 +152,8 @@ __device__ __forceinline__ void run_persistent(const B& body, const worker_args&
     entered = protocol::enter<atomics>(*a.words.chain, a.terms);
     mailbox m{0, 0, 0, 0};
     if (entered) {
-      protocol::notice<atomics, protocol::scope::device>(*a.words.device_gate, *a.words.slot, a.terms);
+      protocol::notice<atomics, protocol::scope::device>(*a.words.device_gate, *a.words.slot,
+                                                         a.terms);
       m = next_tile(a, w);
       w.began = nanoseconds_now();
     }
@@ -184,21 +187,24 @@ __device__ __forceinline__ void run_persistent(const B& body, const worker_args&
   }
 }
 
-// Hidden by the namespace: two shared libraries may each hold the same kernel template, and an attribute
-// on the template itself is refused for bodies without linkage.
+// Hidden by the namespace: two shared libraries may each hold the same kernel template, and an
+// attribute on the template itself is refused for bodies without linkage.
 namespace CEDE_HIDDEN kernels {
 
 // Two sets of entry points: with the body's launch bounds, and without where it declares none.
 template <class B>
-__global__ void native_kernel(const __grid_constant__ B body, const __grid_constant__ native_args a) {
+__global__ void native_kernel(const __grid_constant__ B body,
+                              const __grid_constant__ native_args a) {
   run_native(body, a);
 }
 template <class B>
-__global__ void gated_kernel(const __grid_constant__ B body, const __grid_constant__ worker_args a) {
+__global__ void gated_kernel(const __grid_constant__ B body,
+                             const __grid_constant__ worker_args a) {
   run_gated(body, a);
 }
 template <class B>
-__global__ void persistent_kernel(const __grid_constant__ B body, const __grid_constant__ worker_args a) {
+__global__ void persistent_kernel(const __grid_constant__ B body,
+                                  const __grid_constant__ worker_args a) {
   run_persistent(body, a);
 }
 template <class B, unsigned Threads, unsigned Blocks>
@@ -213,7 +219,8 @@ __global__ void __launch_bounds__(Threads, Blocks)
 }
 template <class B, unsigned Threads, unsigned Blocks>
 __global__ void __launch_bounds__(Threads, Blocks)
-    bounded_persistent_kernel(const __grid_constant__ B body, const __grid_constant__ worker_args a) {
+    bounded_persistent_kernel(const __grid_constant__ B body,
+                              const __grid_constant__ worker_args a) {
   run_persistent(body, a);
 }
 
@@ -226,7 +233,7 @@ __global__ void closing_kernel(const __grid_constant__ worker_args a) {
 }
 struct closing_tag {};
 
-}  // namespace kernels
+}  // namespace CEDE_HIDDEN kernels
 
 CEDE_HIDDEN inline int resolve_symbol(const void* symbol, void** function) {
   return static_cast<int>(cudaGetFuncBySymbol(reinterpret_cast<cudaFunction_t*>(function), symbol));
@@ -251,10 +258,12 @@ struct device_code<B, compiler::nvcc, Preemptible> {
         k.gated = reinterpret_cast<const void*>(&kernels::bounded_gated_kernel<B, threads, blocks>);
       }
       if constexpr (Preemptible && !trait_native<B>()) {
-        k.persistent = reinterpret_cast<const void*>(&kernels::bounded_persistent_kernel<B, threads, blocks>);
+        k.persistent =
+            reinterpret_cast<const void*>(&kernels::bounded_persistent_kernel<B, threads, blocks>);
       }
     }
-    if constexpr (Preemptible) k.closing = reinterpret_cast<const void*>(&kernels::closing_kernel<kernels::closing_tag>);
+    if constexpr (Preemptible)
+      k.closing = reinterpret_cast<const void*>(&kernels::closing_kernel<kernels::closing_tag>);
     return k;
   }
   static const cuda_kernels* get() {

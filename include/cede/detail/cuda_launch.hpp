@@ -16,18 +16,18 @@ CEDE_BEGIN_NAMESPACE
 namespace detail {
 
 struct native_args {
-  index3 grid{};             ///< of the whole launch, as the body sees it
-  std::uint64_t first = 0;   ///< first tile, where `linear`
-  bool linear = false;       ///< the native grid is one row of tiles starting at `first`
+  index3 grid{};            ///< of the whole launch, as the body sees it
+  std::uint64_t first = 0;  ///< first tile, where `linear`
+  bool linear = false;      ///< the native grid is one row of tiles starting at `first`
 };
 
 struct worker_args {
   protocol::terms terms{};
   control words{};
   index3 grid{};
-  std::uint64_t limit = 0;   ///< gated: cursor at which this chunk is used up
-  std::uint32_t mail = 0;    ///< byte offset of the mailboxes in dynamic shared memory
-  bool overlay = false;      ///< they share the body's bytes, at the price of a barrier more
+  std::uint64_t limit = 0;  ///< gated: cursor at which this chunk is used up
+  std::uint32_t mail = 0;   ///< byte offset of the mailboxes in dynamic shared memory
+  bool overlay = false;     ///< they share the body's bytes, at the price of a barrier more
 };
 
 /// Two mailboxes of 16 bytes.
@@ -39,8 +39,9 @@ struct mail_place {
   bool overlay = false;
 };
 
-/// The adapter's words go behind the body's dynamic shared memory, so that its alignment stays; where
-/// the body leaves no room they share its first bytes between tiles, when the contents are undefined.
+/// The adapter's words go behind the body's dynamic shared memory, so that its alignment stays;
+/// where the body leaves no room they share its first bytes between tiles, when the contents are
+/// undefined.
 constexpr mail_place place_mail(std::size_t dynamic, std::size_t static_bytes, std::size_t limit) {
   const std::size_t offset = (dynamic + 15) / 16 * 16;
   if (static_bytes + offset + mail_bytes <= limit) return {offset, offset + mail_bytes, false};
@@ -53,7 +54,8 @@ struct native_grid {
 };
 
 constexpr index3 as_index(const extent& e) {
-  return {static_cast<std::uint32_t>(e.x), static_cast<std::uint32_t>(e.y), static_cast<std::uint32_t>(e.z)};
+  return {static_cast<std::uint32_t>(e.x), static_cast<std::uint32_t>(e.y),
+          static_cast<std::uint32_t>(e.z)};
 }
 
 /// Grid and arguments of whole launches and slices.
@@ -66,8 +68,8 @@ constexpr native_grid plan_native(const submission& s, native_args& a) {
 }
 
 /// Grid and arguments of gated chunks and persistent workers: one block more, the watcher.
-constexpr native_grid plan_workers(const submission& s, std::size_t static_bytes, std::size_t shared_limit,
-                                   worker_args& a) {
+constexpr native_grid plan_workers(const submission& s, std::size_t static_bytes,
+                                   std::size_t shared_limit, worker_args& a) {
   const mail_place mail = place_mail(s.geometry.shared, static_bytes, shared_limit);
   a.terms = s.terms;
   a.words = s.words;

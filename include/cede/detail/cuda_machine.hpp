@@ -35,8 +35,8 @@ class cuda_machine final : public device {
     check_cuda(cudaGetDeviceCount(&count), "cudaGetDeviceCount");
     if (ordinal_ < 0) ordinal_ = known;
     if (ordinal_ >= count) {
-      throw invalid_argument("scheduler: CUDA device " + std::to_string(ordinal_) + " was asked for, there are " +
-                             std::to_string(count));
+      throw invalid_argument("scheduler: CUDA device " + std::to_string(ordinal_) +
+                             " was asked for, there are " + std::to_string(count));
     }
     const int previous = cuda_machine::enter();
     check_cuda(cudaFree(nullptr), "cudaFree(nullptr)");  // makes the primary context
@@ -58,7 +58,8 @@ class cuda_machine final : public device {
     facts_.limits.block = {p.maxThreadsDim[0], p.maxThreadsDim[1], p.maxThreadsDim[2]};
     int least = 0;
     int greatest = 0;
-    check_cuda(cudaDeviceGetStreamPriorityRange(&least, &greatest), "cudaDeviceGetStreamPriorityRange");
+    check_cuda(cudaDeviceGetStreamPriorityRange(&least, &greatest),
+               "cudaDeviceGetStreamPriorityRange");
     priority_[static_cast<int>(stream_class::latency_critical)] = greatest;
     priority_[static_cast<int>(stream_class::lane)] = least;
     priority_[static_cast<int>(stream_class::cover)] = least;
@@ -84,8 +85,8 @@ class cuda_machine final : public device {
   int enter() override {
     int previous = 0;
     check_cuda(cudaGetDevice(&previous), "cudaGetDevice");
-    // A thread that has made no call of the runtime yet has no context, and the driver's functions want
-    // one; cudaSetDevice binds it.
+    // A thread that has made no call of the runtime yet has no context, and the driver's functions
+    // want one; cudaSetDevice binds it.
     static thread_local int bound = -1;
     if (previous != ordinal_ || bound != ordinal_) {
       check_cuda(cudaSetDevice(ordinal_), "cudaSetDevice");
@@ -99,8 +100,9 @@ class cuda_machine final : public device {
 
   cudaStream_t make_stream(stream_class c) override {
     cudaStream_t s = nullptr;
-    check_cuda(cudaStreamCreateWithPriority(&s, cudaStreamNonBlocking, priority_[static_cast<int>(c)]),
-               "cudaStreamCreateWithPriority");
+    check_cuda(
+        cudaStreamCreateWithPriority(&s, cudaStreamNonBlocking, priority_[static_cast<int>(c)]),
+        "cudaStreamCreateWithPriority");
     return s;
   }
   void destroy_stream(cudaStream_t s) noexcept override { static_cast<void>(cudaStreamDestroy(s)); }
@@ -120,7 +122,8 @@ class cuda_machine final : public device {
     s.size = std::max<std::size_t>(bytes, std::size_t{1} << 16U);
     s.used = bytes;
     if (shared_with_host) {
-      check_cuda(cudaHostAlloc(&s.memory, s.size, cudaHostAllocMapped | cudaHostAllocPortable), "cudaHostAlloc");
+      check_cuda(cudaHostAlloc(&s.memory, s.size, cudaHostAllocMapped | cudaHostAllocPortable),
+                 "cudaHostAlloc");
       std::fill_n(static_cast<char*>(s.memory), s.size, '\0');
     } else {
       check_cuda(cudaMalloc(&s.memory, s.size), "cudaMalloc");
@@ -134,7 +137,8 @@ class cuda_machine final : public device {
 
   void prepare(const kernel_entry& k) override {
     if (k.cuda == nullptr || prepared(k)) return;
-    for (const void* symbol : {k.cuda->native, k.cuda->gated, k.cuda->persistent, k.cuda->closing}) {
+    for (const void* symbol :
+         {k.cuda->native, k.cuda->gated, k.cuda->persistent, k.cuda->closing}) {
       if (symbol == nullptr) continue;
       {
         const std::shared_lock lock(functions_mutex_);
@@ -146,16 +150,21 @@ class cuda_machine final : public device {
       loaded f;
       f.function = static_cast<CUfunction>(handle);
       int value = 0;
-      check_driver(driver().get_attribute(&value, CU_FUNC_ATTRIBUTE_SHARED_SIZE_BYTES, f.function), "cuFuncGetAttribute");
-      f.static_shared = static_cast<std::size_t>(value);
-      check_driver(driver().get_attribute(&value, CU_FUNC_ATTRIBUTE_MAX_THREADS_PER_BLOCK, f.function),
+      check_driver(driver().get_attribute(&value, CU_FUNC_ATTRIBUTE_SHARED_SIZE_BYTES, f.function),
                    "cuFuncGetAttribute");
+      f.static_shared = static_cast<std::size_t>(value);
+      check_driver(
+          driver().get_attribute(&value, CU_FUNC_ATTRIBUTE_MAX_THREADS_PER_BLOCK, f.function),
+          "cuFuncGetAttribute");
       f.max_threads = static_cast<unsigned>(value);
-      check_driver(driver().get_attribute(&value, CU_FUNC_ATTRIBUTE_NUM_REGS, f.function), "cuFuncGetAttribute");
+      check_driver(driver().get_attribute(&value, CU_FUNC_ATTRIBUTE_NUM_REGS, f.function),
+                   "cuFuncGetAttribute");
       f.registers = value;
-      const auto room = static_cast<int>(facts_.limits.shared - std::min(facts_.limits.shared, f.static_shared));
-      check_driver(driver().set_attribute(f.function, CU_FUNC_ATTRIBUTE_MAX_DYNAMIC_SHARED_SIZE_BYTES, room),
-                   "cuFuncSetAttribute");
+      const auto room =
+          static_cast<int>(facts_.limits.shared - std::min(facts_.limits.shared, f.static_shared));
+      check_driver(
+          driver().set_attribute(f.function, CU_FUNC_ATTRIBUTE_MAX_DYNAMIC_SHARED_SIZE_BYTES, room),
+          "cuFuncSetAttribute");
       const std::unique_lock lock(functions_mutex_);
       functions_.emplace(symbol, f);
     }
@@ -166,13 +175,16 @@ class cuda_machine final : public device {
     return functions_.contains(k.cuda->native);
   }
 
-  unsigned blocks_per_sm(const kernel_entry& k, const shape& s, form how, std::string* why) override {
+  unsigned blocks_per_sm(const kernel_entry& k, const shape& s, form how,
+                         std::string* why) override {
     const loaded& f = function_of(k, how);
     const auto threads = s.threads();
     if (threads > f.max_threads) {
-      *why = "a block of " + std::to_string(threads) + " threads does not fit: this kernel was compiled for at most " +
+      *why = "a block of " + std::to_string(threads) +
+             " threads does not fit: this kernel was compiled for at most " +
              std::to_string(f.max_threads) + " (" + std::to_string(f.registers) +
-             " registers a thread); make blocks smaller or declare `static constexpr unsigned max_threads = " +
+             " registers a thread); make blocks smaller or declare `static constexpr unsigned "
+             "max_threads = " +
              std::to_string(threads) + ";` in the body";
       return 0;
     }
@@ -180,8 +192,9 @@ class cuda_machine final : public device {
     const std::size_t shared =
         native ? s.shared : place_mail(s.shared, f.static_shared, facts_.limits.shared).shared;
     if (f.static_shared + shared > facts_.limits.shared) {
-      *why = "it needs " + std::to_string(f.static_shared) + " static and " + std::to_string(shared) +
-             " dynamic bytes of shared memory, the device has " + std::to_string(facts_.limits.shared) + " a block";
+      *why = "it needs " + std::to_string(f.static_shared) + " static and " +
+             std::to_string(shared) + " dynamic bytes of shared memory, the device has " +
+             std::to_string(facts_.limits.shared) + " a block";
       return 0;
     }
     {
@@ -194,11 +207,14 @@ class cuda_machine final : public device {
     check_driver(driver().occupancy(&blocks, f.function, static_cast<int>(threads), shared),
                  "cuOccupancyMaxActiveBlocksPerMultiprocessor");
     if (blocks == 0) {
-      *why = "no block of it fits on a multiprocessor; use fewer threads, registers or shared memory";
+      *why =
+          "no block of it fits on a multiprocessor; use fewer threads, registers or shared memory";
       return 0;
     }
     const std::unique_lock lock(functions_mutex_);
-    return occupancy_.emplace(std::tuple(f.function, threads, shared), static_cast<unsigned>(blocks)).first->second;
+    return occupancy_
+        .emplace(std::tuple(f.function, threads, shared), static_cast<unsigned>(blocks))
+        .first->second;
   }
 
   void submit(cudaStream_t s, const submission& what) override {
@@ -215,7 +231,8 @@ class cuda_machine final : public device {
     if (what.how == form::gated && what.closes) {
       const shape one{};
       std::array<void*, 1> arguments{&a};
-      launch_raw(s, find(what.kernel->cuda->closing, *what.kernel), one, {}, arguments.data(), "the closing step");
+      launch_raw(s, find(what.kernel->cuda->closing, *what.kernel), one, {}, arguments.data(),
+                 "the closing step");
     }
   }
 
@@ -226,14 +243,18 @@ class cuda_machine final : public device {
     check_cuda(cudaMemsetAsync(to, byte, bytes, s), "cudaMemsetAsync");
   }
   void write_value(cudaStream_t s, std::uint64_t* shared_word, std::uint64_t value) override {
-    check_driver(driver().write_value(s, reinterpret_cast<CUdeviceptr>(shared_word), value, CU_STREAM_WRITE_VALUE_DEFAULT),
+    check_driver(driver().write_value(s, reinterpret_cast<CUdeviceptr>(shared_word), value,
+                                      CU_STREAM_WRITE_VALUE_DEFAULT),
                  "cuStreamWriteValue64");
   }
   void wait_value(cudaStream_t s, std::uint64_t* shared_word, std::uint64_t value) override {
-    check_driver(driver().wait_value(s, reinterpret_cast<CUdeviceptr>(shared_word), value, CU_STREAM_WAIT_VALUE_GEQ),
+    check_driver(driver().wait_value(s, reinterpret_cast<CUdeviceptr>(shared_word), value,
+                                     CU_STREAM_WAIT_VALUE_GEQ),
                  "cuStreamWaitValue64");
   }
-  void record_event(cudaStream_t s, cudaEvent_t e) override { check_cuda(cudaEventRecord(e, s), "cudaEventRecord"); }
+  void record_event(cudaStream_t s, cudaEvent_t e) override {
+    check_cuda(cudaEventRecord(e, s), "cudaEventRecord");
+  }
   void wait_event(cudaStream_t s, cudaEvent_t e) override {
     check_cuda(cudaStreamWaitEvent(s, e, 0), "cudaStreamWaitEvent");
   }
@@ -261,7 +282,9 @@ class cuda_machine final : public device {
     check_cuda(status, "cudaStreamQuery");
     return true;
   }
-  void synchronize(cudaStream_t s) override { check_cuda(cudaStreamSynchronize(s), "cudaStreamSynchronize"); }
+  void synchronize(cudaStream_t s) override {
+    check_cuda(cudaStreamSynchronize(s), "cudaStreamSynchronize");
+  }
   void check() override { query(probe_); }
   void release(void* memory) override { check_cuda(cudaFree(memory), "cudaFree"); }
 
@@ -279,15 +302,17 @@ class cuda_machine final : public device {
     int registers = 0;
   };
 
-  /// Queues the driver maps streams to: `CUDA_DEVICE_MAX_CONNECTIONS`, 1 to 32, 8 by default. Measured
-  /// on an H200: with as many streams parked in a wait no other stream runs, at any priority; with half
-  /// as many all do.
+  /// Queues the driver maps streams to: `CUDA_DEVICE_MAX_CONNECTIONS`, 1 to 32, 8 by default.
+  /// Measured on an H200: with as many streams parked in a wait no other stream runs, at any
+  /// priority; with half as many all do.
   static unsigned hardware_queues() {
     const char* text = std::getenv("CUDA_DEVICE_MAX_CONNECTIONS");
     const long n = text == nullptr ? 8 : std::strtol(text, nullptr, 10);
     return n >= 1 && n <= 32 ? static_cast<unsigned>(n) : 8;
   }
-  static std::string version_text(int v) { return std::to_string(v / 1000) + "." + std::to_string(v % 1000 / 10); }
+  static std::string version_text(int v) {
+    return std::to_string(v / 1000) + "." + std::to_string(v % 1000 / 10);
+  }
 
   const loaded& find(const void* symbol, const kernel_entry& k) {
     {
@@ -301,21 +326,23 @@ class cuda_machine final : public device {
   }
   const loaded& function_of(const kernel_entry& k, form how) {
     if (k.cuda == nullptr) {
-      throw not_supported("launch of " + std::string(k.name) +
-                          ": a host compiler compiled this launch, so there is no device code; move the call of "
-                          "launch() into a .cu file compiled by nvcc");
+      throw not_supported(
+          "launch of " + std::string(k.name) +
+          ": a host compiler compiled this launch, so there is no device code; move the call of "
+          "launch() into a .cu file compiled by nvcc");
     }
     const void* symbol = how == form::persistent ? k.cuda->persistent
                          : how == form::gated    ? k.cuda->gated
                                                  : k.cuda->native;
     if (symbol == nullptr) {
-      throw not_supported("launch of " + std::string(k.name) + ": the body's traits forbid this form");
+      throw not_supported("launch of " + std::string(k.name) +
+                          ": the body's traits forbid this form");
     }
     return find(symbol, k);
   }
 
-  void launch(cudaStream_t s, const loaded& f, const kernel_entry& k, const shape& geometry, const native_grid& g,
-              const void* body, void* args) {
+  void launch(cudaStream_t s, const loaded& f, const kernel_entry& k, const shape& geometry,
+              const native_grid& g, const void* body, void* args) {
     std::array<void*, 2> arguments{const_cast<void*>(body), args};
     if (geometry.threads() > f.max_threads) {
       std::string why;
@@ -324,8 +351,8 @@ class cuda_machine final : public device {
     }
     launch_raw(s, f, geometry, g, arguments.data(), k.name);
   }
-  void launch_raw(cudaStream_t s, const loaded& f, const shape& geometry, const native_grid& g, void** arguments,
-                  std::string_view name) {
+  void launch_raw(cudaStream_t s, const loaded& f, const shape& geometry, const native_grid& g,
+                  void** arguments, std::string_view name) {
     CUlaunchConfig c{};
     c.gridDimX = g.x;
     c.gridDimY = g.y;

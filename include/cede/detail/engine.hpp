@@ -10,8 +10,8 @@
 //   engine_guard.hpp     the thread that notices when that one is stuck
 //
 // Locks. `mutex_` guards everything gated and is never held across a driver call on a hot path. A
-// latency-critical stream has a lock of its own, taken only by its callers. The latency-critical path
-// takes no lock that any other path holds across a driver call.
+// latency-critical stream has a lock of its own, taken only by its callers. The latency-critical
+// path takes no lock that any other path holds across a driver call.
 #pragma once
 
 #include <cede/config.hpp>
@@ -52,8 +52,9 @@ struct scheduler_options {
   /// Operations a gated stream queues before `launch` and its like wait (back-pressure).
   std::size_t max_queued = 16384;
   /// While work is held back: a driver call of the dispatcher, or a stillstand on the device, that
-  /// lasts longer than this is taken for a wait on that very work (`cudaFree`, or code being loaded),
-  /// which would never end. The wait that stands for held-back work is let go, with a message.
+  /// lasts longer than this is taken for a wait on that very work (`cudaFree`, or code being
+  /// loaded), which would never end. The wait that stands for held-back work is let go, with a
+  /// message.
   std::chrono::milliseconds stuck_after{500};
 };
 
@@ -62,7 +63,8 @@ namespace detail {
 /// Streams that stand for all others cannot be told apart from them, let alone held back.
 inline void refuse_default_stream(cudaStream_t s, const std::string& who) {
   if (s == nullptr || s == reinterpret_cast<cudaStream_t>(0x1)) {
-    throw contract_error(who + " of the legacy default stream, which waits for all other streams of the "
+    throw contract_error(who +
+                         " of the legacy default stream, which waits for all other streams of the "
                          "device and they for it; make one with cudaStreamCreateWithFlags(..., "
                          "cudaStreamNonBlocking)");
   }
@@ -92,8 +94,8 @@ class device_scope {
 struct run_hold {
   engine* owner = nullptr;
   workload_core* work = nullptr;
-  bool let_go = false;   ///< for good: its stream waits for gated work
-  unsigned parked = 0;   ///< > 0: the thread waits for gated work
+  bool let_go = false;  ///< for good: its stream waits for gated work
+  unsigned parked = 0;  ///< > 0: the thread waits for gated work
   run_hold* outer = nullptr;
 };
 /// The innermost one of this thread.
@@ -133,7 +135,8 @@ class engine : public std::enable_shared_from_this<engine> {
   void shutdown() noexcept;
 
   // -- the latency-critical path (engine_inline.hpp)
-  void inline_launch(stream_core& s, const kernel_entry& k, const void* body, const shape& geometry);
+  void inline_launch(stream_core& s, const kernel_entry& k, const void* body,
+                     const shape& geometry);
   void inline_copy(stream_core& s, void* to, const void* from, std::size_t bytes);
   void inline_fill(stream_core& s, void* to, unsigned char byte, std::size_t bytes);
   template <class F>
@@ -153,7 +156,8 @@ class engine : public std::enable_shared_from_this<engine> {
   template <class F>
   void gated_run(stream_core& s, F&& f);
   void gated_record(stream_core& s, cudaEvent_t e);
-  plan plan_for(const workload_core& w, const kernel_entry& k, const shape& s, const launch_options& o);
+  plan plan_for(const workload_core& w, const kernel_entry& k, const shape& s,
+                const launch_options& o);
   void suspend(workload_core* w);
   void resume(workload_core* w);
 
@@ -171,7 +175,8 @@ class engine : public std::enable_shared_from_this<engine> {
   stream_point newest(const std::shared_ptr<stream_core>& s);
   /// The newest point of every stream of a workload.
   std::vector<stream_point> newest(workload_core* w);
-  /// Waits for the newest point of every stream of a workload, those included whose handles are gone.
+  /// Waits for the newest point of every stream of a workload, those included whose handles are
+  /// gone.
   void synchronize(workload_core* w);
 
   // -- looking
@@ -226,7 +231,8 @@ class engine : public std::enable_shared_from_this<engine> {
   void unpark_requests(const std::vector<std::shared_ptr<request_core>>& parked);
   void mark_waiting_calls(bool begin);
   bool held_back(const stream_core& s) const;
-  bool await_inline(const activity_words& a, std::uint64_t number, clock::time_point deadline, const stream_core* s);
+  bool await_inline(const activity_words& a, std::uint64_t number, clock::time_point deadline,
+                    const stream_core* s);
 
   // dispatch
   void dispatch_loop();
@@ -239,7 +245,8 @@ class engine : public std::enable_shared_from_this<engine> {
   void look_at_time(bool active, clock::time_point now);
   bool ready(stream_core& s, std::size_t* position);
   void submit_workload(workload_core& w, std::unique_lock<std::mutex>& lock);
-  void submit_operation(stream_core& s, operation& op, std::uint32_t epoch, std::unique_lock<std::mutex>& lock);
+  void submit_operation(stream_core& s, operation& op, std::uint32_t epoch,
+                        std::unique_lock<std::mutex>& lock);
   void submit_protocolled(stream_core& s, launch_work& l);
   void close_overdue_requests(std::unique_lock<std::mutex>& lock);
   bool free_trash(std::unique_lock<std::mutex>& lock);
@@ -269,7 +276,9 @@ class engine : public std::enable_shared_from_this<engine> {
   void publish_done(stream_core& s);
   void await_device() noexcept;
   void wake_dispatcher();
-  [[nodiscard]] std::chrono::nanoseconds since_start(clock::time_point t) const { return t - started_; }
+  [[nodiscard]] std::chrono::nanoseconds since_start(clock::time_point t) const {
+    return t - started_;
+  }
 
   // guard
   void guard_loop();
@@ -288,16 +297,17 @@ class engine : public std::enable_shared_from_this<engine> {
   std::vector<workload_core*> gated_;
   std::vector<cudaEvent_t> spare_events_;
   std::vector<std::pair<stream_point, void*>> condemned_;  ///< to be freed once the point is done
-  std::vector<void*> trash_;          ///< of these, what may be freed once nothing is in flight
-  std::size_t outstanding_ = 0;       ///< gated operations not finished
+  std::vector<void*> trash_;     ///< of these, what may be freed once nothing is in flight
+  std::size_t outstanding_ = 0;  ///< gated operations not finished
   bool stopping_ = false;
-  bool quiet_ = false;              ///< inside a driver call that waits for the device: nothing new may be queued
-  unsigned placing_ = 0;            ///< threads that put a wait of ours on a stream of the program
+  bool quiet_ =
+      false;  ///< inside a driver call that waits for the device: nothing new may be queued
+  unsigned placing_ = 0;  ///< threads that put a wait of ours on a stream of the program
   bool down_ = false;
   bool told_failure_ = false;
   std::vector<cudaStream_t> left_running_;  ///< lanes with work on them when the device failed
 
-  std::mutex spares_mutex_;           ///< innermost
+  std::mutex spares_mutex_;  ///< innermost
   std::vector<lane_kit> spare_lanes_;
   std::vector<lane_kit> spare_inline_;
   std::vector<cudaStream_t> spare_marks_;
@@ -305,22 +315,23 @@ class engine : public std::enable_shared_from_this<engine> {
   // The latency-critical side, read without a lock.
   // Read at every call, written at most once: on a line of their own.
   alignas(128) std::atomic<bool> has_failed_{false};
-  std::atomic<bool> gone_{false};             ///< the scheduler has ended, or is about to
+  std::atomic<bool> gone_{false};  ///< the scheduler has ended, or is about to
   alignas(128) std::array<std::atomic<gate_words*>, max_workloads> gates_{};
   std::atomic<unsigned> gate_count_{0};
   std::array<std::atomic<activity_words*>, 4096> activities_{};
   std::atomic<unsigned> activity_count_{0};
-  std::atomic<std::int64_t> last_raise_{0};   ///< ns since start
+  std::atomic<std::int64_t> last_raise_{0};  ///< ns since start
   std::atomic<std::uint64_t> raises_{0};
-  mutable std::mutex failure_mutex_;          ///< innermost
-  std::exception_ptr failure_;                // written once, before has_failed_
+  mutable std::mutex failure_mutex_;  ///< innermost
+  std::exception_ptr failure_;        // written once, before has_failed_
 
-  alignas(128) std::mutex requests_mutex_;                 ///< never held across a driver call
+  alignas(128) std::mutex requests_mutex_;  ///< never held across a driver call
   std::vector<std::shared_ptr<request_core>> open_requests_;
   std::vector<answering> answering_;
   std::vector<blocker> blockers_;
   std::atomic<std::size_t> blockers_count_{0};
-  std::atomic<unsigned> inline_runs_{0};  ///< callables of `run` in progress on latency-critical streams
+  std::atomic<unsigned> inline_runs_{
+      0};  ///< callables of `run` in progress on latency-critical streams
   std::uint64_t flows_ = 0;
   std::uint64_t requests_opened_ = 0;
 

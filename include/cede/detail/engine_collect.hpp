@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// The dispatcher's eyes: what the device published, which operations are finished, who need not wait
-// any longer.
+// The dispatcher's eyes: what the device published, which operations are finished, who need not
+// wait any longer.
 #pragma once
 
 #include <cede/config.hpp>
@@ -31,19 +31,23 @@ inline bool engine::latency_critical_active() const {
 }
 
 inline bool on_device(const stream_core& s) {
-  if (atomics::load<protocol::order::acquire, protocol::scope::system>(*s.token) < s.last_token) return true;
-  return std::any_of(s.queue.begin(), s.queue.end(), [](const operation& op) { return op.in_flight; });
+  if (atomics::load<protocol::order::acquire, protocol::scope::system>(*s.token) < s.last_token)
+    return true;
+  return std::any_of(s.queue.begin(), s.queue.end(),
+                     [](const operation& op) { return op.in_flight; });
 }
 
-/// What waits for a point, other than a caller, need not wait any longer: it is done, or never will be.
+/// What waits for a point, other than a caller, need not wait any longer: it is done, or never will
+/// be.
 inline bool engine::is_over(const stream_point& p) const {
   if (is_done(p)) return true;
   const stream_core& s = *p.stream;
-  return !s.work->inline_path && s.cancelled && (s.queue.empty() || s.queue.back().number < p.number);
+  return !s.work->inline_path && s.cancelled &&
+         (s.queue.empty() || s.queue.back().number < p.number);
 }
 
-/// A driver call of the dispatcher: without the lock, since it may wait for other threads' calls, and
-/// with its begin noted, so that the guard can tell when it does not come back.
+/// A driver call of the dispatcher: without the lock, since it may wait for other threads' calls,
+/// and with its begin noted, so that the guard can tell when it does not come back.
 template <class F>
 void engine::driver_call(std::unique_lock<std::mutex>& lock, F&& call) {
   lock.unlock();
@@ -90,7 +94,8 @@ inline bool engine::collect_launch(stream_core& s, operation& op) {
   op.in_flight = false;
   if (complete) {
     const auto took = now - l.submitted_at;
-    typical_launch_ = (typical_launch_ * 7 + std::chrono::duration_cast<std::chrono::nanoseconds>(took)) / 8;
+    typical_launch_ =
+        (typical_launch_ * 7 + std::chrono::duration_cast<std::chrono::nanoseconds>(took)) / 8;
     finish_front(s);
     return true;
   }
@@ -140,17 +145,20 @@ inline bool engine::collect_stream(stream_core& s, std::unique_lock<std::mutex>&
         op.token = ++s.last_token;
         driver_call(lock, [&] { device_->write_value(s.lane, s.token, op.token); });
       }
-      if (atomics::load<protocol::order::acquire, protocol::scope::system>(*s.token) < op.token) break;
+      if (atomics::load<protocol::order::acquire, protocol::scope::system>(*s.token) < op.token)
+        break;
       const auto now = clock::now();
       if (auto* opaque = std::get_if<opaque_work>(&op.work)) {
         s.work->stats.opaque_time += now - opaque->granted_at;
-        timeline_.span(s.track, span_kind::opaque, "opaque", since_start(opaque->granted_at), since_start(now));
+        timeline_.span(s.track, span_kind::opaque, "opaque", since_start(opaque->granted_at),
+                       since_start(now));
       } else if (auto* l = op.launch()) {
         s.work->stats.tiles += l->tiles;
-        timeline_.span(s.track, l->plan.how == form::sliced ? span_kind::slice : span_kind::launch, l->kernel->name,
-                       since_start(l->submitted_at), since_start(now));
+        timeline_.span(s.track, l->plan.how == form::sliced ? span_kind::slice : span_kind::launch,
+                       l->kernel->name, since_start(l->submitted_at), since_start(now));
       } else {
-        timeline_.span(s.track, span_kind::copy, "copy", since_start(op.queued_at), since_start(now));
+        timeline_.span(s.track, span_kind::copy, "copy", since_start(op.queued_at),
+                       since_start(now));
       }
     }
     finish_front(s);
@@ -170,8 +178,8 @@ inline void engine::publish_done(stream_core& s) {
 }
 
 /// Ends waits of latency-critical streams whose producers are done: from now on their work counts.
-/// Before the device is told, so that the gate is raised first. Gives up the lock meanwhile. True if
-/// there were some.
+/// Before the device is told, so that the gate is raised first. Gives up the lock meanwhile. True
+/// if there were some.
 inline bool engine::unblock(std::unique_lock<std::mutex>& lock) {
   // Only this thread removes entries, others append: an index stays what it is.
   std::vector<std::size_t> met;
@@ -183,7 +191,8 @@ inline bool engine::unblock(std::unique_lock<std::mutex>& lock) {
         foreign.emplace_back(i, blockers_[i].foreign);
       } else if (const stream_point& p = blockers_[i].until;
                  is_over(p) || (p.stream->work->inline_path && !held_back(*p.stream))) {
-        met.push_back(i);  // one that waits for another latency-critical stream counts as soon as that does
+        met.push_back(
+            i);  // one that waits for another latency-critical stream counts as soon as that does
       }
     }
   }
@@ -267,7 +276,8 @@ inline void engine::collect_answers() {
     const std::scoped_lock lock(requests_mutex_);
     for (std::size_t i = 0; i < answering_.size();) {
       const auto& until = answering_[i].until;
-      if (!std::all_of(until.begin(), until.end(), [&](const stream_point& p) { return is_done(p); })) {
+      if (!std::all_of(until.begin(), until.end(),
+                       [&](const stream_point& p) { return is_done(p); })) {
         ++i;
         continue;
       }
@@ -298,9 +308,13 @@ inline void engine::close_overdue_requests(std::unique_lock<std::mutex>& lock) {
   if (overdue.empty()) return;
   lock.unlock();
   for (auto& r : overdue) {
-    log("a request of workload '" + r->work->options.name + "' was open for more than its max_hold of " +
-        std::to_string(std::chrono::duration_cast<std::chrono::milliseconds>(r->work->options.max_hold).count()) +
-        " ms while other work waited; it was closed. End requests when their launches are issued, or "
+    log("a request of workload '" + r->work->options.name +
+        "' was open for more than its max_hold of " +
+        std::to_string(
+            std::chrono::duration_cast<std::chrono::milliseconds>(r->work->options.max_hold)
+                .count()) +
+        " ms while other work waited; it was closed. End requests when their launches are issued, "
+        "or "
         "raise max_hold");
     close_request(r);
   }

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// The dispatcher: the one thread that reads what the device published, asks the policy, raises gates
-// for it and submits gated work. It sleeps when nothing is outstanding.
+// The dispatcher: the one thread that reads what the device published, asks the policy, raises
+// gates for it and submits gated work. It sleeps when nothing is outstanding.
 #pragma once
 
 #include <cede/config.hpp>
@@ -24,18 +24,20 @@ namespace detail {
 
 inline bool engine::anything_outstanding() const {
   return outstanding_ != 0 || placing_ != 0 || !trash_.empty() || !condemned_.empty() ||
-         std::any_of(gated_.begin(), gated_.end(), [](const workload_core* w) { return !w->busy.empty(); });
+         std::any_of(gated_.begin(), gated_.end(),
+                     [](const workload_core* w) { return !w->busy.empty(); });
 }
 
-/// How long to leave the device alone. Short while the latency-critical side is active and something
-/// waits for it to go idle; at most a fraction of a launch while two are in flight.
+/// How long to leave the device alone. Short while the latency-critical side is active and
+/// something waits for it to go idle; at most a fraction of a launch while two are in flight.
 inline std::chrono::nanoseconds engine::pause_length(bool progressed) const {
   using namespace std::chrono_literals;
   if (progressed) return 0ns;
   if (was_active_) return 4us;
-  // While latency-critical work comes and goes its end must be seen soon; else two launches in flight
-  // leave time.
-  const auto most = idle_since_ > since_start(clock::now()) - 50ms ? std::chrono::nanoseconds(40us) : 250us;
+  // While latency-critical work comes and goes its end must be seen soon; else two launches in
+  // flight leave time.
+  const auto most =
+      idle_since_ > since_start(clock::now()) - 50ms ? std::chrono::nanoseconds(40us) : 250us;
   return std::clamp<std::chrono::nanoseconds>(typical_launch_ / 4, 4us, most);
 }
 
@@ -70,8 +72,8 @@ inline void engine::dispatch_loop() {
         asleep_.store(true);
         if (!nudged_.exchange(false)) {
           work_.wait(lock, [&] {
-            return nudged_.exchange(false) || stopping_ || outstanding_ != 0 || !condemned_.empty() ||
-                   has_failed_.load();
+            return nudged_.exchange(false) || stopping_ || outstanding_ != 0 ||
+                   !condemned_.empty() || has_failed_.load();
           });
         }
         asleep_.store(false);
@@ -101,7 +103,8 @@ inline void engine::dispatch_loop() {
           if (w.counting) account(w, clock::now());
           w.counting = false;
           // On the latency-critical path the gate is up already; a second raise is harmless.
-          if (!active) last_raise_.store(since_start(clock::now()).count(), std::memory_order_relaxed);
+          if (!active)
+            last_raise_.store(since_start(clock::now()).count(), std::memory_order_relaxed);
           protocol::raise<atomics>(*w.host_gate);
         } else if (!drain && !quiet_) {
           submit_workload(w, lock);
@@ -114,21 +117,23 @@ inline void engine::dispatch_loop() {
       quiet = progressed || !verdict_.actions.empty() ? 0 : quiet + 1;
       auto pause = pause_length(progressed);
       // Nothing moved for a while (suspended, or waiting for the host): look less often.
-      if (quiet > 1000 && !active) pause = std::min<std::chrono::nanoseconds>(pause * (quiet / 1000), std::chrono::milliseconds(1));
+      if (quiet > 1000 && !active)
+        pause = std::min<std::chrono::nanoseconds>(pause * (quiet / 1000),
+                                                   std::chrono::milliseconds(1));
       if (verdict_.again != std::chrono::nanoseconds::max()) {
         pause = std::clamp<std::chrono::nanoseconds>(verdict_.again - since_start(clock::now()),
                                                      std::chrono::nanoseconds(0), pause);
       }
       for (std::size_t i = 0; i < gated_.size(); ++i) {
-        gated_[i]->waiting = i < views_.size() && views_[i].ready && !views_[i].in_flight && !views_[i].suspended &&
-                             !gated_[i]->counting;
+        gated_[i]->waiting = i < views_.size() && views_[i].ready && !views_[i].in_flight &&
+                             !views_[i].suspended && !gated_[i]->counting;
       }
-      const bool all_out = active && !progressed && std::none_of(views_.begin(), views_.end(), [](const auto& v) {
-        return v.in_flight;
-      });
+      const bool all_out =
+          active && !progressed &&
+          std::none_of(views_.begin(), views_.end(), [](const auto& v) { return v.in_flight; });
       lock.unlock();
-      // With everything gated out there is one thing to see, the end of latency-critical work: it is
-      // looked for without locks and without touching what that side's threads write.
+      // With everything gated out there is one thing to see, the end of latency-critical work: it
+      // is looked for without locks and without touching what that side's threads write.
       unsigned looks = all_out && !blocked_inline ? 50 : 1;
       while (looks-- > 0 && pause.count() > 0 && !nudged_.exchange(false)) {
         const timespec t{0, static_cast<long>(pause.count())};

@@ -34,7 +34,8 @@ inline void engine::tell_failure() {
   for (workload_core* w : gated_) {
     for (auto& s : w->busy) {
       for (operation& op : s->queue) {
-        if (auto* opaque = std::get_if<opaque_work>(&op.work); opaque != nullptr && !opaque->turn->granted) {
+        if (auto* opaque = std::get_if<opaque_work>(&op.work);
+            opaque != nullptr && !opaque->turn->granted) {
           const std::scoped_lock failure(failure_mutex_);
           opaque->turn->refused = failure_;
         }
@@ -71,7 +72,8 @@ inline void engine::cancel_stream(stream_core& s) {
     operation& op = s.queue.back();
     if (auto* opaque = std::get_if<opaque_work>(&op.work)) {
       opaque->turn->refused = std::make_exception_ptr(
-          cancelled("stream " + s.name + ": its work was cancelled because its scheduler ended while the workload, "
+          cancelled("stream " + s.name +
+                    ": its work was cancelled because its scheduler ended while the workload, "
                     "or one it waited for, was suspended"));
     }
     if (op.after != nullptr) spare_events_.push_back(op.after);
@@ -81,7 +83,8 @@ inline void engine::cancel_stream(stream_core& s) {
   }
   if (dropped == 0) return;
   if (!s.cancelled) {
-    log("stream " + s.name + " was suspended, or waited for one that was, when its scheduler ended: " +
+    log("stream " + s.name +
+        " was suspended, or waited for one that was, when its scheduler ended: " +
         std::to_string(dropped) + " operations were cancelled");
   }
   s.cancelled = true;
@@ -89,8 +92,8 @@ inline void engine::cancel_stream(stream_core& s) {
   finished_.notify_all();
 }
 
-/// On shutdown: what suspended workloads have queued will not run. What they have on the device leaves
-/// or ends first.
+/// On shutdown: what suspended workloads have queued will not run. What they have on the device
+/// leaves or ends first.
 inline void engine::cancel_suspended() {
   for (workload_core* w : gated_) {
     if (!w->suspended) continue;

@@ -38,7 +38,8 @@ inline std::uint64_t engine::device_progress() const {
   std::uint64_t sum = finished_operations_;
   const unsigned n = activity_count_.load(std::memory_order_acquire);
   for (unsigned i = 0; i < n; ++i) {
-    sum += atomics::load<protocol::order::relaxed, protocol::scope::system>(activities_[i].load()->completed);
+    sum += atomics::load<protocol::order::relaxed, protocol::scope::system>(
+        activities_[i].load()->completed);
   }
   for (const workload_core* w : gated_) {
     for (const auto& s : w->busy) {
@@ -54,7 +55,8 @@ inline bool engine::something_on_device() const {
   const unsigned n = activity_count_.load(std::memory_order_acquire);
   for (unsigned i = 0; i < n; ++i) {
     const activity_words* a = activities_[i].load();
-    const bool hold = std::any_of(workloads_.begin(), workloads_.end(), [&](const auto& w) { return &w->held == a; });
+    const bool hold = std::any_of(workloads_.begin(), workloads_.end(),
+                                  [&](const auto& w) { return &w->held == a; });
     if (!hold && protocol::active<atomics>(*a)) return true;
   }
   return std::any_of(gated_.begin(), gated_.end(), [](const workload_core* w) {
@@ -90,47 +92,59 @@ inline void engine::guard_loop() {
     // Nothing ended for a while: ask whether the device does anything. A long kernel lets the probe
     // through; code that is being loaded does not, and waits for all streams, parked ones included.
     const std::uint64_t progress = device_progress();
-    const bool probing = atomics::load<protocol::order::acquire, protocol::scope::system>(*probe_word_) < probe_value_;
+    const bool probing = atomics::load<protocol::order::acquire, protocol::scope::system>(
+                             *probe_word_) < probe_value_;
     if (progress != seen_progress) {
       if (let_go && !told) {
         told = true;
-        log("work on the device stood still until the wait that stands for held-back work was let go for a "
+        log("work on the device stood still until the wait that stands for held-back work was let "
+            "go for a "
             "moment: code was being loaded, most likely the first launch of a kernel. Meanwhile "
-            "cudaDeviceSynchronize may have returned early. Launch kernels once before work is shared, or set "
+            "cudaDeviceSynchronize may have returned early. Launch kernels once before work is "
+            "shared, or set "
             "CUDA_MODULE_LOADING=EAGER");
       }
       let_go = false;
       seen_progress = progress;
       progressed = now;
-    } else if (!probing && !probe_wanted_ && now - progressed > options_.stuck_after / 2 && something_on_device()) {
+    } else if (!probing && !probe_wanted_ && now - progressed > options_.stuck_after / 2 &&
+               something_on_device()) {
       probe_wanted_ = true;
       progressed = now;
     } else if (probing && !let_go && now - probed_ > options_.stuck_after / 2) {
       let_go = true;
       uncovered_until_ = now + 4 * options_.stuck_after;
       uncover();
-    } else if (probing && let_go && now - probed_ > 2 * options_.stuck_after && parked_streams() > 1) {
-      fail(std::make_exception_ptr(contract_error(
-          "the device stands still: code is being loaded (the first launch of a kernel), which waits for all streams, "
-          "and one of them waits for gated work. The scheduler gave that work up so that nothing hangs. Launch kernels "
-          "once before work is shared, or set CUDA_MODULE_LOADING=EAGER")));
+    } else if (probing && let_go && now - probed_ > 2 * options_.stuck_after &&
+               parked_streams() > 1) {
+      fail(std::make_exception_ptr(
+          contract_error("the device stands still: code is being loaded (the first launch of a "
+                         "kernel), which waits for all streams, "
+                         "and one of them waits for gated work. The scheduler gave that work up so "
+                         "that nothing hangs. Launch kernels "
+                         "once before work is shared, or set CUDA_MODULE_LOADING=EAGER")));
     }
     const std::int64_t since = driver_call_since_.load();
-    const auto stuck = since == 0 ? std::chrono::nanoseconds(0) : since_start(now) - std::chrono::nanoseconds(since);
+    const auto stuck = since == 0 ? std::chrono::nanoseconds(0)
+                                  : since_start(now) - std::chrono::nanoseconds(since);
     if (since != 0 && stuck > options_.stuck_after && answered_call != since) {
       answered_call = since;
-      log("a launch has been waiting for the driver for " + std::to_string(stuck.count() / 1000000) +
-          " ms while work is held back: another thread is probably inside cudaFree, which waits for that "
+      log("a launch has been waiting for the driver for " +
+          std::to_string(stuck.count() / 1000000) +
+          " ms while work is held back: another thread is probably inside cudaFree, which waits "
+          "for that "
           "work. The wait is let go, so cudaFree may return before the held-back work is done; use "
           "cede::stream::free_after instead");
       uncover();
     } else if (since != 0 && stuck > 2 * options_.stuck_after && given_up_call != since) {
       given_up_call = since;
-      log("that launch still waits for the driver: giving up on all held-back work so that nothing hangs");
-      fail(std::make_exception_ptr(contract_error(
-          "a driver call waited for held-back work while a launch waited for that call (cudaFree on "
-          "memory in use is the usual one); the scheduler gave the work up. Use "
-          "cede::stream::free_after, or free after synchronising the stream")));
+      log("that launch still waits for the driver: giving up on all held-back work so that nothing "
+          "hangs");
+      fail(std::make_exception_ptr(
+          contract_error("a driver call waited for held-back work while a launch waited for that "
+                         "call (cudaFree on "
+                         "memory in use is the usual one); the scheduler gave the work up. Use "
+                         "cede::stream::free_after, or free after synchronising the stream")));
     }
     if (has_failed_.load()) tell_failure();  // the dispatcher may be stuck
     if (watchdog > 0 && std::chrono::duration<double>(now - moved).count() > watchdog) {
@@ -162,23 +176,26 @@ inline void engine::deferred_loop() {
 inline std::string engine::state_text() {
   std::ostringstream out;
   const std::scoped_lock lock(mutex_, requests_mutex_);
-  out << "scheduler on " << device_->facts().name << ": " << outstanding_ << " operations outstanding, "
-      << (latency_critical_active() ? "latency-critical work active" : "latency-critical side idle") << '\n';
+  out << "scheduler on " << device_->facts().name << ": " << outstanding_
+      << " operations outstanding, "
+      << (latency_critical_active() ? "latency-critical work active" : "latency-critical side idle")
+      << '\n';
   for (const auto& w : workloads_) {
     out << "  workload '" << w->options.name << "'";
     if (!w->inline_path) {
-      out << (w->suspended ? ", suspended" : "") << ", gate epoch " << protocol::sample<atomics>(*w->host_gate);
+      out << (w->suspended ? ", suspended" : "") << ", gate epoch "
+          << protocol::sample<atomics>(*w->host_gate);
     }
     out << '\n';
     for (auto& s : w->busy) {
-      out << "    stream " << s->name << ": operations " << s->finished.load() + 1 << " to " << s->last_number
-          << " pending";
+      out << "    stream " << s->name << ": operations " << s->finished.load() + 1 << " to "
+          << s->last_number << " pending";
       if (!s->queue.empty()) {
         operation& op = s->queue.front();
         out << "; first: ";
         if (auto* l = op.launch()) {
-          out << "launch of " << l->kernel->name << ", ordinal " << l->ordinal << ", cursor " << l->cursor << " of "
-              << l->tiles << " tiles, epoch " << l->epoch;
+          out << "launch of " << l->kernel->name << ", ordinal " << l->ordinal << ", cursor "
+              << l->cursor << " of " << l->tiles << " tiles, epoch " << l->epoch;
         } else if (std::holds_alternative<opaque_work>(op.work)) {
           out << "run or defer";
         } else if (auto* wait = std::get_if<wait_work>(&op.work)) {
@@ -197,14 +214,16 @@ inline std::string engine::state_text() {
     }
   }
   for (const auto& r : open_requests_) {
-    out << "  open request of workload '" << r->work->options.name << "', by thread " << r->opener << " for "
-        << std::chrono::duration_cast<std::chrono::milliseconds>(clock::now() - r->opened).count() << " ms"
-        << (r->parked > 0 ? ", parked: it waits for other work" : "") << '\n';
+    out << "  open request of workload '" << r->work->options.name << "', by thread " << r->opener
+        << " for "
+        << std::chrono::duration_cast<std::chrono::milliseconds>(clock::now() - r->opened).count()
+        << " ms" << (r->parked > 0 ? ", parked: it waits for other work" : "") << '\n';
   }
   for (const auto& b : blockers_) {
     out << "  stream " << b.stream->name << " waits for "
         << (b.foreign != nullptr ? std::string("a CUDA event")
-                                 : "operation " + std::to_string(b.until.number) + " of stream " + b.until.stream->name)
+                                 : "operation " + std::to_string(b.until.number) + " of stream " +
+                                       b.until.stream->name)
         << '\n';
   }
   return out.str();
@@ -232,18 +251,20 @@ inline scheduler_stats engine::snapshot() {
 inline std::string engine::explain() {
   const scheduler_stats all = snapshot();
   std::ostringstream out;
-  out << "On " << all.device << ", latency-critical work raised the gates " << all.raises << " times.\n";
+  out << "On " << all.device << ", latency-critical work raised the gates " << all.raises
+      << " times.\n";
   for (const auto& w : all.workloads) {
     out << "'" << w.name << "' ";
     if (w.level == latency_critical) {
       out << "answered " << w.requests << " requests";
       if (w.requests > 0) {
-        out << ", half within " << w.service.quantile(0.5).count() / 1000 << " us, 99 of 100 within "
-            << w.service.quantile(0.99).count() / 1000 << " us of being taken up";
+        out << ", half within " << w.service.quantile(0.5).count() / 1000
+            << " us, 99 of 100 within " << w.service.quantile(0.99).count() / 1000
+            << " us of being taken up";
       }
     } else {
-      out << "finished " << w.finished << " of " << w.launches << " launches in "
-          << w.submissions << " submissions; it gave way " << w.yields << " times";
+      out << "finished " << w.finished << " of " << w.launches << " launches in " << w.submissions
+          << " submissions; it gave way " << w.yields << " times";
       if (w.turnaround.count() > 0) {
         out << ", leaving within " << w.turnaround.quantile(0.99).count() / 1000
             << " us of 99 of 100 raises (as seen by the host)";
@@ -261,8 +282,9 @@ inline std::string engine::explain() {
 
 inline void engine::write_timeline(const std::string& path) {
   if (!timeline_.on()) {
-    throw contract_error("write_timeline: this scheduler keeps no timeline; make it with "
-                         "scheduler_options{.timeline = true}");
+    throw contract_error(
+        "write_timeline: this scheduler keeps no timeline; make it with "
+        "scheduler_options{.timeline = true}");
   }
   collect_answers();
   timeline_.write(path);

@@ -24,7 +24,8 @@ inline void engine::throw_if_failed() const {
 inline void engine::throw_if_gone(const workload_core& w) const {
   if (!gone_.load(std::memory_order_acquire)) return;
   throw contract_error("workload '" + w.options.name +
-                       "': its scheduler is gone; keep the scheduler alive while its workloads and streams are used");
+                       "': its scheduler is gone; keep the scheduler alive while its workloads and "
+                       "streams are used");
 }
 
 inline void engine::raise_all() {
@@ -32,7 +33,8 @@ inline void engine::raise_all() {
   last_raise_.store(since_start(clock::now()).count(), std::memory_order_relaxed);
   raises_.fetch_add(1, std::memory_order_relaxed);
   const unsigned n = gate_count_.load(std::memory_order_acquire);
-  for (unsigned i = 0; i < n; ++i) protocol::raise<atomics>(*gates_[i].load(std::memory_order_relaxed));
+  for (unsigned i = 0; i < n; ++i)
+    protocol::raise<atomics>(*gates_[i].load(std::memory_order_relaxed));
 }
 
 /// Counts one unit of work of a stream; returns the value the stream must write when it is done.
@@ -58,8 +60,8 @@ void engine::inline_call(stream_core& s, F&& f) {
   throw_if_gone(*s.work);
   const device_scope current(*device_);
   const std::scoped_lock lock(s.inline_mutex);
-  // Read under the lock: `close_request` takes it after lowering `open`, so a unit is counted either
-  // here or there, never by neither.
+  // Read under the lock: `close_request` takes it after lowering `open`, so a unit is counted
+  // either here or there, never by neither.
   if (s.work->open.load() > 0) {
     f();
     s.dirty = true;
@@ -80,7 +82,8 @@ void engine::inline_call(stream_core& s, F&& f) {
   end_inline(s, n);
 }
 
-inline void engine::check_inline(const stream_core&, const kernel_entry& k, const shape& geometry) const {
+inline void engine::check_inline(const stream_core&, const kernel_entry& k,
+                                 const shape& geometry) const {
   validate(geometry, device_->facts().limits, k.name);
 }
 
@@ -103,8 +106,8 @@ inline void engine::inline_fill(stream_core& s, void* to, unsigned char byte, st
   inline_call(s, [&] { device_->fill(s.lane, to, byte, bytes); });
 }
 
-/// The callable may use the stream itself, so no lock is held while it runs; a hold of its own keeps
-/// the gate closed meanwhile.
+/// The callable may use the stream itself, so no lock is held while it runs; a hold of its own
+/// keeps the gate closed meanwhile.
 template <class F>
 void engine::inline_run(stream_core& s, F&& f) {
   throw_if_failed();
@@ -139,7 +142,8 @@ void engine::inline_run(stream_core& s, F&& f) {
 }
 
 inline bool engine::inline_done(const stream_core& s, std::uint64_t number) const {
-  return atomics::load<protocol::order::acquire, protocol::scope::system>(s.activity->completed) >= number;
+  return atomics::load<protocol::order::acquire, protocol::scope::system>(s.activity->completed) >=
+         number;
 }
 
 /// The end of everything issued on the stream so far, as a value it will write.
@@ -160,7 +164,8 @@ inline void engine::inline_record(stream_core& s, cudaEvent_t e) {
   inline_call(s, [&] { device_->record_event(s.lane, e); });
 }
 
-// ---- waits of a latency-critical stream on something else ----------------------------------------
+// ---- waits of a latency-critical stream on something else
+// ----------------------------------------
 
 inline void engine::inline_wait(stream_core& s, const stream_point& p) {
   throw_if_failed();
@@ -186,12 +191,13 @@ inline void engine::inline_wait(stream_core& s, cudaEvent_t e, bool ours) {
 /// Whether a latency-critical stream waits for work that a gate, or somebody else, holds up.
 inline bool engine::held_back(const stream_core& s) const { return s.blockers.load() > 0; }
 
-/// Makes the stream wait on the device, and until then counts neither its work nor the requests this
-/// thread has open as active. What is already launched stays counted until it is done.
+/// Makes the stream wait on the device, and until then counts neither its work nor the requests
+/// this thread has open as active. What is already launched stays counted until it is done.
 inline void engine::block_stream(stream_core& s, blocker b) {
   b.parked = park_requests(std::this_thread::get_id());
   for (run_hold* h = this_thread_runs(); h != nullptr; h = h->outer) {
-    if (h->owner == this && !std::exchange(h->let_go, true) && h->parked == 0) protocol::finish<atomics>(h->work->held);
+    if (h->owner == this && !std::exchange(h->let_go, true) && h->parked == 0)
+      protocol::finish<atomics>(h->work->held);
   }
   try {
     std::unique_lock lock(mutex_);
@@ -202,7 +208,8 @@ inline void engine::block_stream(stream_core& s, blocker b) {
       if (b.foreign != nullptr) {
         device_->wait_event(s.lane, b.foreign);
       } else {
-        device_->wait_value(s.lane, until->work->inline_path ? &until->activity->completed : until->done,
+        device_->wait_value(s.lane,
+                            until->work->inline_path ? &until->activity->completed : until->done,
                             b.until.number);
       }
       ++s.blockers;
@@ -217,9 +224,11 @@ inline void engine::block_stream(stream_core& s, blocker b) {
   wake_dispatcher();
 }
 
-// ---- requests -------------------------------------------------------------------------------------
+// ---- requests
+// -------------------------------------------------------------------------------------
 
-inline std::shared_ptr<request_core> engine::open_request(workload_core* w, clock::time_point arrived) {
+inline std::shared_ptr<request_core> engine::open_request(workload_core* w,
+                                                          clock::time_point arrived) {
   throw_if_failed();
   if (!w->inline_path) {
     throw contract_error("request() on workload '" + w->options.name +
@@ -276,7 +285,8 @@ inline void engine::close_request(const std::shared_ptr<request_core>& r) {
   }
   const device_scope current(*device_);
   // In this order: launches that see `open` at zero count themselves; those that saw it higher have
-  // marked their stream, and it is visited now; the hold goes last, so the gate never opens between.
+  // marked their stream, and it is visited now; the hold goes last, so the gate never opens
+  // between.
   if (holds) w->open.fetch_sub(1);
   std::vector<stream_point> points;
   std::exception_ptr trouble;
@@ -346,9 +356,11 @@ inline void engine::mark_waiting_calls(bool begin) {
 /// Parks this thread's requests, and its callables of `run`, while it waits for gated work.
 class parked_requests {
  public:
-  explicit parked_requests(engine& e) : engine_(e), parked_(e.park_requests(std::this_thread::get_id())) {
+  explicit parked_requests(engine& e)
+      : engine_(e), parked_(e.park_requests(std::this_thread::get_id())) {
     for (run_hold* h = this_thread_runs(); h != nullptr; h = h->outer) {
-      if (h->owner == &engine_ && h->parked++ == 0 && !h->let_go) protocol::finish<atomics>(h->work->held);
+      if (h->owner == &engine_ && h->parked++ == 0 && !h->let_go)
+        protocol::finish<atomics>(h->work->held);
     }
     engine_.mark_waiting_calls(true);
   }

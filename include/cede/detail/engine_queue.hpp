@@ -57,12 +57,14 @@ inline std::size_t engine::parked_streams() const {
 }
 
 /// Waits until one more stream may be parked: the device has few queues, and one whose head waits
-/// holds up every stream mapped to it. Gives up the lock meanwhile; the requests of this thread give way.
+/// holds up every stream mapped to it. Gives up the lock meanwhile; the requests of this thread
+/// give way.
 inline void engine::await_room_to_park(std::unique_lock<std::mutex>& lock, const stream_core& s) {
   std::unique_ptr<parked_requests> giving_way;
   while (parked_streams() >= device_->facts().parked_limit && !down_ && !has_failed_.load()) {
     if (s.inside_run.load() == std::this_thread::get_id()) {
-      throw contract_error("stream " + s.name + ": too many streams wait for gated work already and the caller runs "
+      throw contract_error("stream " + s.name +
+                           ": too many streams wait for gated work already and the caller runs "
                            "inside a run() of this one; record or wait after run()");
     }
     if (!giving_way) {
@@ -75,12 +77,13 @@ inline void engine::await_room_to_park(std::unique_lock<std::mutex>& lock, const
   }
 }
 
-/// Puts waits of ours on streams of the program: without the lock, which a driver call that waits for
-/// somebody must not hold, and not while the device must be free of such waits (`quiet_`).
+/// Puts waits of ours on streams of the program: without the lock, which a driver call that waits
+/// for somebody must not hold, and not while the device must be free of such waits (`quiet_`).
 template <class F>
 void engine::place_wait(std::unique_lock<std::mutex>& lock, F&& put) {
   finished_.wait(lock, [&] { return !quiet_ || has_failed_.load(); });
-  if (down_) throw contract_error("the scheduler is gone; keep it alive while its streams are used");
+  if (down_)
+    throw contract_error("the scheduler is gone; keep it alive while its streams are used");
   ++placing_;
   lock.unlock();
   try {
@@ -121,12 +124,14 @@ inline std::uint64_t engine::enqueue(stream_core& s, operation op) {
   if (s.adopted != nullptr) order.lock();
   std::unique_lock lock(mutex_);
   if (s.adopted != nullptr && s.queue.empty()) await_room_to_park(lock, s);
-  // An adopted stream has one wait per operation in front of the driver's own queue, which blocks when
-  // it is full: stay well below.
-  const std::size_t room = s.adopted != nullptr ? std::min<std::size_t>(options_.max_queued, 256) : options_.max_queued;
+  // An adopted stream has one wait per operation in front of the driver's own queue, which blocks
+  // when it is full: stay well below.
+  const std::size_t room =
+      s.adopted != nullptr ? std::min<std::size_t>(options_.max_queued, 256) : options_.max_queued;
   while ((s.queue.size() >= room || quiet_) && !down_ && !has_failed_.load()) {
     if (!quiet_ && s.inside_run.load() == std::this_thread::get_id()) {
-      throw contract_error("stream " + s.name + ": its queue is full and the caller runs inside its own "
+      throw contract_error("stream " + s.name +
+                           ": its queue is full and the caller runs inside its own "
                            "run(), which must return first; launch outside run()");
     }
     if (!park_while_full) {
@@ -142,8 +147,9 @@ inline std::uint64_t engine::enqueue(stream_core& s, operation op) {
     throw_if_failed();
   }
   if (stopping_) {
-    throw contract_error("stream " + s.name + " of workload '" + s.work->options.name +
-                         "': its scheduler is gone; keep the scheduler alive while its streams are used");
+    throw contract_error(
+        "stream " + s.name + " of workload '" + s.work->options.name +
+        "': its scheduler is gone; keep the scheduler alive while its streams are used");
   }
   cover(lock);
   op.number = s.last_number + 1;
@@ -200,7 +206,8 @@ inline plan engine::plan_for(const workload_core&, const kernel_entry& k, const 
 template <class F>
 void engine::gated_run(stream_core& s, F&& f) {
   if (s.inside_run.load() == std::this_thread::get_id()) {
-    throw contract_error("stream " + s.name + ": run() inside its own run() would wait for itself; use "
+    throw contract_error("stream " + s.name +
+                         ": run() inside its own run() would wait for itself; use "
                          "the raw stream that was passed in");
   }
   auto turn = std::make_shared<admission>();
@@ -310,7 +317,8 @@ inline void engine::free_after(stream_point p, void* memory) {
   work_.notify_one();
 }
 
-// ---- waiting --------------------------------------------------------------------------------------
+// ---- waiting
+// --------------------------------------------------------------------------------------
 
 inline bool engine::is_done(const stream_point& p) const {
   if (p.stream->work->inline_path) return inline_done(*p.stream, p.number);
@@ -333,7 +341,8 @@ inline void engine::synchronize(workload_core* w) {
       if (kit.last_owner == w) left.emplace_back(kit.activity, kit.last_write);
     }
   }
-  for (const auto& [activity, number] : left) await_inline(*activity, number, clock::time_point::max(), nullptr);
+  for (const auto& [activity, number] : left)
+    await_inline(*activity, number, clock::time_point::max(), nullptr);
 }
 
 inline std::vector<stream_point> engine::newest(workload_core* w) {
@@ -350,15 +359,16 @@ inline std::vector<stream_point> engine::newest(workload_core* w) {
   return points;
 }
 
-/// Waits for a word that a latency-critical stream writes: looks at it, briefly without pause, and asks
-/// the device from time to time, so that a dead one is noticed.
-inline bool engine::await_inline(const activity_words& a, std::uint64_t number, clock::time_point deadline,
-                                 const stream_core* s) {
+/// Waits for a word that a latency-critical stream writes: looks at it, briefly without pause, and
+/// asks the device from time to time, so that a dead one is noticed.
+inline bool engine::await_inline(const activity_words& a, std::uint64_t number,
+                                 clock::time_point deadline, const stream_core* s) {
   const auto begin = clock::now();
   auto last_check = begin;
   std::optional<parked_requests> giving_way;
   for (unsigned turn = 0;; ++turn) {
-    if (atomics::load<protocol::order::acquire, protocol::scope::system>(a.completed) >= number) return true;
+    if (atomics::load<protocol::order::acquire, protocol::scope::system>(a.completed) >= number)
+      return true;
     throw_if_failed();
     if ((turn & 63U) != 63U) {
       __builtin_ia32_pause();
@@ -379,7 +389,8 @@ inline bool engine::await_inline(const activity_words& a, std::uint64_t number, 
       }
     }
     // Spinning is for answers that are about to come; a long one does not need a core.
-    if (now - begin > std::chrono::milliseconds(5)) std::this_thread::sleep_for(std::chrono::microseconds(50));
+    if (now - begin > std::chrono::milliseconds(5))
+      std::this_thread::sleep_for(std::chrono::microseconds(50));
   }
 }
 
@@ -392,8 +403,10 @@ inline bool engine::wait_for(const stream_point& p, clock::time_point deadline) 
     return true;
   }
   if (s.inside_run.load() == std::this_thread::get_id()) {
-    throw contract_error("stream " + s.name + ": waiting for it inside its own run() would wait for "
-                         "itself; synchronise the raw stream that was passed in, or wait after run()");
+    throw contract_error(
+        "stream " + s.name +
+        ": waiting for it inside its own run() would wait for "
+        "itself; synchronise the raw stream that was passed in, or wait after run()");
   }
   if (s.work->inline_path) {
     if (!await_inline(*s.activity, p.number, deadline, &s)) return false;
@@ -408,8 +421,10 @@ inline bool engine::wait_for(const stream_point& p, clock::time_point deadline) 
         const auto* opaque = std::get_if<opaque_work>(&op.work);
         return opaque != nullptr && opaque->is_deferred && op.number <= p.number;
       })) {
-    throw contract_error("stream " + s.name + ": waiting inside a callable given to defer() for one that was given to "
-                         "defer() as well would wait for itself, they run on one thread; use run(), or wait elsewhere");
+    throw contract_error("stream " + s.name +
+                         ": waiting inside a callable given to defer() for one that was given to "
+                         "defer() as well would wait for itself, they run on one thread; use "
+                         "run(), or wait elsewhere");
   }
   while (!is_done(p)) {
     if (has_failed_.load()) {
@@ -417,7 +432,8 @@ inline bool engine::wait_for(const stream_point& p, clock::time_point deadline) 
       throw_if_failed();
     }
     if (down_ || is_over(p)) {
-      throw cancelled("stream " + s.name + ": its work was cancelled because its scheduler ended while the workload, "
+      throw cancelled("stream " + s.name +
+                      ": its work was cancelled because its scheduler ended while the workload, "
                       "or one it waited for, was suspended");
     }
     if (deadline == clock::time_point::max()) {

@@ -23,7 +23,8 @@ inline engine::engine(std::shared_ptr<device> d, scheduler_options o)
   if (!device_) throw invalid_argument("scheduler: the device is a null pointer");
   if (!options_.policy) options_.policy = std::make_shared<policy::strict_priority>();
   if (options_.max_queued < 2) {
-    throw invalid_argument("scheduler_options.max_queued is " + std::to_string(options_.max_queued) +
+    throw invalid_argument("scheduler_options.max_queued is " +
+                           std::to_string(options_.max_queued) +
                            "; a stream needs room for at least 2 operations");
   }
   const device_scope current(*device_);
@@ -62,10 +63,12 @@ inline void engine::shutdown() noexcept {
       open = open_requests_;
     }
     for (auto& r : open) {
-      log("a request of workload '" + r->work->options.name + "' was still open when its scheduler ended; closed");
+      log("a request of workload '" + r->work->options.name +
+          "' was still open when its scheduler ended; closed");
       try {
         close_request(r);
-      } catch (const std::exception&) {  // NOLINT(bugprone-empty-catch): the failure is kept in failure_
+      } catch (
+          const std::exception&) {  // NOLINT(bugprone-empty-catch): the failure is kept in failure_
       }
     }
     {
@@ -140,13 +143,16 @@ inline workload_core* engine::add_workload(workload_options o) {
   if (gone_.load()) throw contract_error("workload '" + o.name + "': its scheduler is gone");
   const std::string who = "workload '" + o.name + "': ";
   if (!(o.weight > 0) || !std::isfinite(o.weight)) {
-    throw invalid_argument(who + "weight is " + std::to_string(o.weight) + "; it must be a finite number > 0");
+    throw invalid_argument(who + "weight is " + std::to_string(o.weight) +
+                           "; it must be a finite number > 0");
   }
   if (o.turnaround.count() < 0 || o.hold_off.count() < 0 || o.max_hold.count() <= 0) {
-    throw invalid_argument(who + "turnaround and hold_off must not be negative, max_hold must be positive");
+    throw invalid_argument(
+        who + "turnaround and hold_off must not be negative, max_hold must be positive");
   }
   if (o.priority < best_effort || o.priority > latency_critical) {
-    throw invalid_argument(who + "priority is " + std::to_string(static_cast<int>(o.priority)) + "; it lies between " +
+    throw invalid_argument(who + "priority is " + std::to_string(static_cast<int>(o.priority)) +
+                           "; it lies between " +
                            "cede::best_effort (0) and cede::latency_critical (1000)");
   }
   const device_scope current(*device_);
@@ -159,11 +165,13 @@ inline workload_core* engine::add_workload(workload_options o) {
   }
   const std::scoped_lock lock(mutex_, requests_mutex_);
   if (workloads_.size() >= max_workloads) {
-    throw invalid_argument(who + "a scheduler holds at most " + std::to_string(max_workloads) + " workloads");
+    throw invalid_argument(who + "a scheduler holds at most " + std::to_string(max_workloads) +
+                           " workloads");
   }
   if (w->inline_path) {
     const unsigned n = activity_count_.load();
-    if (n >= activities_.size()) throw invalid_argument(who + "too many latency-critical streams and workloads");
+    if (n >= activities_.size())
+      throw invalid_argument(who + "too many latency-critical streams and workloads");
     activities_[n].store(&w->held);
     activity_count_.store(n + 1, std::memory_order_release);
   } else {
@@ -189,8 +197,8 @@ inline std::shared_ptr<stream_core> engine::add_stream(workload_core* w, cudaStr
   {
     const std::scoped_lock lock(spares_mutex_);
     auto& spare = w->inline_path ? spare_inline_ : spare_lanes_;
-    // A latency-critical lane only if it has ended: what an adopted stream still has to write to the
-    // words would go back behind what the new owner writes.
+    // A latency-critical lane only if it has ended: what an adopted stream still has to write to
+    // the words would go back behind what the new owner writes.
     const auto free = std::find_if(spare.rbegin(), spare.rend(), [](const lane_kit& k) {
       return k.activity == nullptr || !protocol::active<atomics>(*k.activity);
     });
@@ -205,15 +213,17 @@ inline std::shared_ptr<stream_core> engine::add_stream(workload_core* w, cudaStr
       kit.activity = static_cast<activity_words*>(device_->words(sizeof(activity_words), true));
       const std::scoped_lock lock(mutex_, requests_mutex_);
       const unsigned n = activity_count_.load();
-      if (n >= activities_.size()) throw invalid_argument("workload '" + w->options.name + "': too many streams");
+      if (n >= activities_.size())
+        throw invalid_argument("workload '" + w->options.name + "': too many streams");
       activities_[n].store(kit.activity);
       activity_count_.store(n + 1, std::memory_order_release);
     } else {
       kit.lane = device_->make_stream(stream_class::lane);
       kit.chain = static_cast<chain_words*>(device_->words(sizeof(chain_words), false));
-      kit.slots = static_cast<slot_words*>(device_->words(sizeof(slot_words) * slots_per_stream, false));
-      kit.published =
-          static_cast<publication_words*>(device_->words(sizeof(publication_words) * slots_per_stream, true));
+      kit.slots =
+          static_cast<slot_words*>(device_->words(sizeof(slot_words) * slots_per_stream, false));
+      kit.published = static_cast<publication_words*>(
+          device_->words(sizeof(publication_words) * slots_per_stream, true));
       kit.token = static_cast<std::uint64_t*>(device_->words(sizeof(std::uint64_t), true));
     }
     kit.done = static_cast<std::uint64_t*>(device_->words(sizeof(std::uint64_t), true));
@@ -275,15 +285,16 @@ inline void engine::retire(stream_core& s) noexcept {
 }
 
 inline void engine::prepare(const kernel_entry& k) {
-  // Loading code may wait for everything on the device, so gated work leaves first and nothing new is
-  // queued meanwhile. Only bodies that came with a library opened later get here: the others were
-  // loaded when the scheduler was made.
+  // Loading code may wait for everything on the device, so gated work leaves first and nothing new
+  // is queued meanwhile. Only bodies that came with a library opened later get here: the others
+  // were loaded when the scheduler was made.
   const device_scope current(*device_);
   std::unique_lock lock(mutex_);
   finished_.wait(lock, [&] { return !quiet_; });
   const bool inside_run = std::any_of(gated_.begin(), gated_.end(), [](const workload_core* w) {
-    return std::any_of(w->busy.begin(), w->busy.end(),
-                       [](const auto& s) { return s->inside_run.load() == std::this_thread::get_id(); });
+    return std::any_of(w->busy.begin(), w->busy.end(), [](const auto& s) {
+      return s->inside_run.load() == std::this_thread::get_id();
+    });
   });
   if (inside_run || parked_streams() > 1 || has_failed_.load() || down_) {
     // Streams of the program wait for gated work, or it is this thread's own: it has to go on.
@@ -298,8 +309,9 @@ inline void engine::prepare(const kernel_entry& k) {
   }
   auto leaving = [&] {
     return placing_ != 0 || std::any_of(gated_.begin(), gated_.end(), [](const workload_core* w) {
-      return std::any_of(w->busy.begin(), w->busy.end(), [](const auto& s) { return on_device(*s); });
-    });
+             return std::any_of(w->busy.begin(), w->busy.end(),
+                                [](const auto& s) { return on_device(*s); });
+           });
   };
   nudged_.store(true);
   while (leaving() && !has_failed_.load()) finished_.wait_for(lock, std::chrono::milliseconds(1));

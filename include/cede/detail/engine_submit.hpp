@@ -34,7 +34,8 @@ inline bool engine::ready(stream_core& s, std::size_t* position) {
   if (!op.protocolled()) {
     if (i != 0) return false;
     // Slices: two in flight.
-    if (s.last_token - atomics::load<protocol::order::acquire, protocol::scope::system>(*s.token) >= max_in_flight)
+    if (s.last_token - atomics::load<protocol::order::acquire, protocol::scope::system>(*s.token) >=
+        max_in_flight)
       return false;
   }
   *position = i;
@@ -48,7 +49,12 @@ inline void engine::submit_protocolled(stream_core& s, launch_work& l) {
   what.body = l.body.data();
   what.geometry = l.geometry;
   what.how = l.plan.how;
-  what.terms = {.ordinal = l.ordinal, .tiles = l.tiles, .id = l.id, .epoch = l.epoch, .participants = 1, .batch = 1};
+  what.terms = {.ordinal = l.ordinal,
+                .tiles = l.tiles,
+                .id = l.id,
+                .epoch = l.epoch,
+                .participants = 1,
+                .batch = 1};
   what.words = {.slot = s.slots + slot,
                 .chain = s.chain,
                 .host_gate = s.work->host_gate,
@@ -215,21 +221,24 @@ inline void engine::look_at_time(bool active, clock::time_point now) {
 inline void engine::cover_again(std::unique_lock<std::mutex>& lock) {
   if (!may_cover()) return;
   covered_ = true;
-  driver_call(lock, [&, value = ++cover_value_] { device_->wait_value(cover_stream_, cover_word_, value); });
+  driver_call(lock, [&, value = ++cover_value_] {
+    device_->wait_value(cover_stream_, cover_word_, value);
+  });
 }
 
 /// Frees what nothing uses any more, at a moment when no wait of ours stands in the way of
-/// `cudaFree`, which waits for the whole device. Until it is done nothing new is queued. False if what
-/// is in flight has to end first.
+/// `cudaFree`, which waits for the whole device. Until it is done nothing new is queued. False if
+/// what is in flight has to end first.
 inline bool engine::free_trash(std::unique_lock<std::mutex>& lock) {
-  // Streams that wait for what is still to be submitted, or a callable that may, must not be kept from
-  // it: the memory then waits for a better moment.
+  // Streams that wait for what is still to be submitted, or a callable that may, must not be kept
+  // from it: the memory then waits for a better moment.
   if (placing_ != 0 || parked_streams() > 1) return true;
   bool in_flight = false;
   for (workload_core* w : gated_) {
     for (auto& s : w->busy) {
       if (!on_device(*s)) continue;
-      if (!s->queue.empty() && std::holds_alternative<opaque_work>(s->queue.front().work)) return true;
+      if (!s->queue.empty() && std::holds_alternative<opaque_work>(s->queue.front().work))
+        return true;
       in_flight = true;
     }
   }

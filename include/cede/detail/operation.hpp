@@ -35,11 +35,14 @@ class body_bytes {
  public:
   body_bytes() = default;
   body_bytes(const void* from, std::size_t bytes) {
-    if (bytes > sizeof inline_) large_ = std::make_unique<std::max_align_t[]>(
-        (bytes + sizeof(std::max_align_t) - 1) / sizeof(std::max_align_t));
+    if (bytes > sizeof inline_)
+      large_ = std::make_unique<std::max_align_t[]>((bytes + sizeof(std::max_align_t) - 1) /
+                                                    sizeof(std::max_align_t));
     std::memcpy(large_ ? static_cast<void*>(large_.get()) : inline_, from, bytes);
   }
-  [[nodiscard]] const void* data() const { return large_ ? static_cast<const void*>(large_.get()) : inline_; }
+  [[nodiscard]] const void* data() const {
+    return large_ ? static_cast<const void*>(large_.get()) : inline_;
+  }
 
  private:
   alignas(std::max_align_t) std::byte inline_[192];
@@ -94,17 +97,17 @@ struct opaque_work {
   clock::time_point granted_at{};
 };
 struct wait_work {
-  stream_point until;                   ///< either a cede event,
-  cudaEvent_t foreign = nullptr;        ///< or one of CUDA's,
-  bool ours = false;                    ///< made for this wait
+  stream_point until;             ///< either a cede event,
+  cudaEvent_t foreign = nullptr;  ///< or one of CUDA's,
+  bool ours = false;              ///< made for this wait
 };
 
 struct operation {
   std::uint64_t number = 0;
   std::variant<std::monostate, launch_work, copy_work, fill_work, opaque_work, wait_work> work;
   bool in_flight = false;
-  std::uint64_t token = 0;           ///< value of the stream's token word that ends it
-  cudaEvent_t after = nullptr;       ///< adopted streams: the user's work before this operation
+  std::uint64_t token = 0;      ///< value of the stream's token word that ends it
+  cudaEvent_t after = nullptr;  ///< adopted streams: the user's work before this operation
   bool after_done = false;
   clock::time_point queued_at{};
 

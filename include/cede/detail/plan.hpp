@@ -83,24 +83,28 @@ plan make_plan(const device_facts& facts, const kernel_entry& k, const shape& s,
   const std::uint64_t tiles = s.tiles();
   switch (p.how) {
     case form::persistent: {
-      p.workers_per_sm = std::min(o.workers_per_sm == 0 ? default_workers_per_sm : o.workers_per_sm, fit);
-      // The watcher takes a worker's place for as long as tiles are left; where no place is free, one
-      // worker less starts, instead of one that waits for the watcher to end.
+      p.workers_per_sm =
+          std::min(o.workers_per_sm == 0 ? default_workers_per_sm : o.workers_per_sm, fit);
+      // The watcher takes a worker's place for as long as tiles are left; where no place is free,
+      // one worker less starts, instead of one that waits for the watcher to end.
       p.workers = std::uint64_t{p.workers_per_sm} * facts.sms;
-      if (p.workers_per_sm == fit) p.workers = std::max<std::uint64_t>(p.workers, facts.watchers + 1) - facts.watchers;
+      if (p.workers_per_sm == fit)
+        p.workers = std::max<std::uint64_t>(p.workers, facts.watchers + 1) - facts.watchers;
       p.workers = std::min(p.workers, tiles);
       p.batch = std::max(1U, o.tiles_per_claim);
       break;
     }
     case form::gated:
-      p.chunk = std::min<std::uint64_t>(o.chunk == 0 ? default_chunk : o.chunk, std::uint64_t{1} << 30U);
+      p.chunk =
+          std::min<std::uint64_t>(o.chunk == 0 ? default_chunk : o.chunk, std::uint64_t{1} << 30U);
       break;
     case form::sliced:
       // A native launch carries at most 2^31 - 1 blocks along x.
       p.slices = std::max<std::uint64_t>({1, o.slices, (tiles + 2147483646U) / 2147483647U});
       p.slices = std::min(p.slices, tiles);
       break;
-    default: break;
+    default:
+      break;
   }
   return p;
 }

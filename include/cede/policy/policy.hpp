@@ -20,20 +20,20 @@ using std::chrono::nanoseconds;
 /// A gated workload (any but a latency-critical one) as the scheduler sees it at one moment.
 struct workload_view {
   priority level = best_effort;
-  double weight = 1;           ///< share of GPU time against workloads of the same level
-  nanoseconds hold_off{0};     ///< stays out this long after the latency-critical side went idle
-  bool suspended = false;      ///< by `workload::suspend`
-  bool ready = false;          ///< has an operation that could be submitted now
-  bool in_flight = false;      ///< has submissions on the device
-  bool raised = false;         ///< its gate was raised since its last submission: it is leaving
-  nanoseconds used{0};         ///< GPU time it had, monotone
+  double weight = 1;        ///< share of GPU time against workloads of the same level
+  nanoseconds hold_off{0};  ///< stays out this long after the latency-critical side went idle
+  bool suspended = false;   ///< by `workload::suspend`
+  bool ready = false;       ///< has an operation that could be submitted now
+  bool in_flight = false;   ///< has submissions on the device
+  bool raised = false;      ///< its gate was raised since its last submission: it is leaving
+  nanoseconds used{0};      ///< GPU time it had, monotone
 };
 
 /// Everything a decision may depend on.
 struct view {
-  nanoseconds now{0};               ///< since the scheduler began
-  bool active = false;              ///< latency-critical work is in progress or a request is open
-  nanoseconds idle_since{0};        ///< when it last went idle; meaningless while active
+  nanoseconds now{0};         ///< since the scheduler began
+  bool active = false;        ///< latency-critical work is in progress or a request is open
+  nanoseconds idle_since{0};  ///< when it last went idle; meaningless while active
   std::span<const workload_view> workloads;
 };
 
@@ -56,8 +56,8 @@ struct verdict {
 
 }  // namespace policy
 
-/// Decides who runs. Called by one thread at a time; must not wait; the same state and view give the
-/// same verdict.
+/// Decides who runs. Called by one thread at a time; must not wait; the same state and view give
+/// the same verdict.
 class scheduling_policy {
  public:
   virtual ~scheduling_policy() = default;
