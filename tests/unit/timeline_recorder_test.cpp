@@ -93,7 +93,7 @@ TEST_CASE("timeline: off records nothing and says so when written") {
 }
 
 TEST_CASE("timeline: a capacity out of range is refused") {
-  CHECK_THROWS_AS(timeline(std::numeric_limits<std::size_t>::max()), cede::invalid_argument);
+  CHECK_THROWS_AS(timeline{std::numeric_limits<std::size_t>::max()}, cede::invalid_argument);
   CHECK_THROWS_WITH_AS(timeline((std::size_t{1} << 28U) + 1),
                        "timeline: a capacity of 268435457 events is more than 2^28",
                        cede::invalid_argument);
