@@ -46,6 +46,14 @@ __device__ inline bool anyone_in_body() {
   return any != 0;
 }
 
+/// A tile's end is no block's exit: what the thread has copied asynchronously into shared memory
+/// must have arrived before the next tile uses it.
+__device__ inline void await_async_copies() {
+#if __CUDA_ARCH__ >= 800
+  asm volatile("cp.async.wait_all;" ::: "memory");
+#endif
+}
+
 /// Tile number to coordinates, x fastest.
 __device__ inline mailbox locate(std::uint64_t tile, const index3& grid) {
   if (grid.y == 1 && grid.z == 1) return {static_cast<std::uint32_t>(tile), 0, 0, 1};
@@ -165,6 +173,7 @@ __device__ __forceinline__ void run_persistent(const B& body, const worker_args&
     if (a.overlay) anyone_in_body();
     if (m.valid == 0) break;
     body(block({m.x, m.y, m.z}, a.grid));
+    await_async_copies();
     // The next claim is made while slower warps are still in this tile: of the tiles promised to a
     // raise it is the one "a worker may still finish".
     mailbox next{0, 0, 0, 0};

@@ -70,12 +70,6 @@ inline void refuse_default_stream(cudaStream_t s, const std::string& who) {
   }
 }
 
-/// Set once the process runs its exit handlers: nothing of CUDA is touched any more.
-inline std::atomic<bool>& process_exiting() {
-  static std::atomic<bool> exiting{false};
-  return exiting;
-}
-
 /// Keeps the calling thread's current device and makes the engine's current while alive.
 class device_scope {
  public:

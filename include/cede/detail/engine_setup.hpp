@@ -44,7 +44,6 @@ inline engine::engine(std::shared_ptr<device> d, scheduler_options o)
 
 inline engine::~engine() {
   shutdown();
-  if (process_exiting().load()) return;
   for (cudaEvent_t e : spare_events_) device_->destroy_event(e);
   for (auto* kits : {&spare_lanes_, &spare_inline_}) {
     for (const lane_kit& kit : *kits) device_->destroy_stream(kit.lane);
