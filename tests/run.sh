@@ -20,7 +20,7 @@ counting doctest cases, compile-fail cases, header units, documents and model ch
 toolkit or a GPU, what needs them is skipped. Exit status: 0 all passed or skipped, 1 otherwise.
 
   --only GROUPS    comma-separated, of: unit, header_units, compile_fail, docs, model, link, gpu
-  --match TEXT     only tests whose name contains TEXT
+  --match REGEX    only tests whose name it finds a match in
   --json FILE      write the counts of each group and what they were measured on
   --build-dir DIR  default: build/tests in the repository
   --jobs N         default: the number of cores

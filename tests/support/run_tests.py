@@ -181,7 +181,7 @@ def main():
     tests = json.loads(listed.stdout)
     for test in tests:
         test["group"] = test["suite"][0].split(":")[-1]
-    tests = [test for test in tests if test["group"] in selected and args.match in test["name"]]
+    tests = [test for test in tests if test["group"] in selected and re.search(args.match, test["name"])]
 
     total, groups = Counts(), []
     with open(args.log, "a", encoding="utf-8") as log:
