@@ -72,6 +72,7 @@ class preemptible {
         tiles_(other.tiles_),
         cursor_(other.cursor_),
         running_(std::exchange(other.running_, false)),
+        launched_(other.launched_),
         owned_(std::exchange(other.owned_, false)) {}
   preemptible& operator=(preemptible&&) = delete;
   preemptible(const preemptible&) = delete;
@@ -120,6 +121,7 @@ class preemptible {
                   .published = words_.published};
     detail::device& d = device_.machine();
     running_ = true;
+    launched_ = true;
     if (plan_.how == form::persistent) {
       const std::uint64_t rest = tiles_ - cursor_;
       what.count = std::min(plan_.workers, (rest - 1) / plan_.batch + 1);
@@ -158,7 +160,7 @@ class preemptible {
   }
 
   /// True if the last launch ran to its last tile. Does not wait.
-  [[nodiscard]] bool finished() { return !running() && words_.ordinal != 0 && cursor_ >= tiles_; }
+  [[nodiscard]] bool finished() { return !running() && launched_ && cursor_ >= tiles_; }
   /// Tiles executed so far of the launch that is not finished; exact once `wait` has returned.
   [[nodiscard]] std::uint64_t cursor() {
     static_cast<void>(running());
@@ -259,6 +261,7 @@ class preemptible {
   std::uint64_t cursor_ = 0;
   std::chrono::nanoseconds longest_{0};
   bool running_ = false;
+  bool launched_ = false;  ///< by this adapter; its words may have had another owner
   bool owned_ = false;
 };
 
