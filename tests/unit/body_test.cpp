@@ -37,7 +37,9 @@ struct declared {
 };
 struct takes {
   double* out;
-  void operator()(cede::block, int n, float a, double b) const { *out = n + static_cast<double>(a) + b; }
+  void operator()(cede::block, int n, float a, double b) const {
+    *out = n + static_cast<double>(a) + b;
+  }
 };
 struct takes_anything {
   int* bytes;

@@ -120,6 +120,7 @@ inline std::uint64_t engine::enqueue(stream_core& s, operation op) {
   throw_if_failed();
   const device_scope current(*device_);
   std::unique_ptr<parked_requests> park_while_full;
+  unsigned turns = 0;
   std::unique_lock order(s.order_mutex, std::defer_lock);
   if (s.adopted != nullptr) order.lock();
   std::unique_lock lock(mutex_);
@@ -141,6 +142,10 @@ inline std::uint64_t engine::enqueue(stream_core& s, operation op) {
       continue;
     }
     finished_.wait_for(lock, std::chrono::milliseconds(100));
+    if (++turns == 10 && s.work->suspended) {
+      log("stream " + s.name + ": its queue is full and its workload is suspended; the call waits until another "
+          "thread resumes the workload");
+    }
   }
   if (has_failed_.load()) {
     lock.unlock();
