@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// A device that fails, at any operation: every waiter is told soon, nothing hangs, the scheduler can go.
+// A device that fails, at any operation: every waiter is told soon, nothing hangs, the scheduler
+// can go.
 #include <cede/cede.hpp>
 
 #include <doctest/doctest.h>
@@ -127,7 +128,8 @@ class all_waiters {
         f();
       } catch (const cede::device_error& e) {
         if (e.code() == code) ++with_code_;
-      } catch (const cede::error&) {  // NOLINT(bugprone-empty-catch): counted as told, without the code
+      } catch (
+          const cede::error&) {  // NOLINT(bugprone-empty-catch): counted as told, without the code
       }
       ++told_;
     });
@@ -144,7 +146,8 @@ class all_waiters {
 }  // namespace
 
 TEST_CASE("whatever operation the device fails at, every waiter is told, and the scheduler ends") {
-  for (std::string_view operation : {"kernel", "tile", "copy", "fill", "write_value", "wait_value"}) {
+  for (std::string_view operation :
+       {"kernel", "tile", "copy", "fill", "write_value", "wait_value"}) {
     for (std::uint64_t nth : {1U, 7U}) {
       CAPTURE(operation);
       CAPTURE(nth);
@@ -152,7 +155,8 @@ TEST_CASE("whatever operation the device fails at, every waiter is told, and the
       fault_plan plan{operation, nth};
       std::atomic<int> n{0};
       {
-        cede::scheduler cpu(cede::host_device{.sms = 2, .fault = plan.function()}, {.max_queued = 16});
+        cede::scheduler cpu(cede::host_device{.sms = 2, .fault = plan.function()},
+                            {.max_queued = 16});
         cede::workload serve = cpu.workload(critical());
         cede::workload train = cpu.workload(effort());
         all_waiters waiters(serve, train, n);
@@ -162,7 +166,8 @@ TEST_CASE("whatever operation the device fails at, every waiter is told, and the
         REQUIRE(eventually([&] { return plan.seen >= nth; }));
         const auto begin = std::chrono::steady_clock::now();
         REQUIRE(waiters.all_told());
-        CHECK(std::chrono::steady_clock::now() - begin < 5s);  // far less than that where nothing is loaded
+        CHECK(std::chrono::steady_clock::now() - begin <
+              5s);  // far less than that where nothing is loaded
         waiters.join();
         CHECK(waiters.with_code() == waiters.total());
         // Whoever comes later is told as well.
@@ -255,7 +260,10 @@ TEST_CASE("an event that the device refuses is the misfortune of that call alone
     cede::stream s = serve.stream();
     cede::stream a = train.adopt(raw);
     plan.armed = true;
-    CHECK_THROWS_AS((i == 0 ? a.launch({.grid = 3}, note{&n}) : i == 1 ? t.wait(raw) : s.wait(raw)), cede::device_error);
+    CHECK_THROWS_AS((i == 0   ? a.launch({.grid = 3}, note{&n})
+                     : i == 1 ? t.wait(raw)
+                              : s.wait(raw)),
+                    cede::device_error);
     plan.armed = false;
     a.launch({.grid = 3}, note{&n});
     t.wait(raw);
@@ -301,10 +309,12 @@ TEST_CASE("calls refused while the scheduler is set up throw from there and leav
   }
   fault_plan early{"words", 1};
   early.armed = true;
-  CHECK_THROWS_AS((cede::scheduler(cede::host_device{.sms = 1, .fault = early.function()})), cede::out_of_memory);
+  CHECK_THROWS_AS((cede::scheduler(cede::host_device{.sms = 1, .fault = early.function()})),
+                  cede::out_of_memory);
 }
 
-TEST_CASE("tiles that still run when the device fails are waited for before the scheduler is gone") {
+TEST_CASE(
+    "tiles that still run when the device fails are waited for before the scheduler is gone") {
   captured_stderr err;
   fault_plan plan{"fill", 1};
   auto memory = std::make_unique<std::atomic<int>>(0);

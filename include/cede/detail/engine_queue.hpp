@@ -143,7 +143,8 @@ inline std::uint64_t engine::enqueue(stream_core& s, operation op) {
     }
     finished_.wait_for(lock, std::chrono::milliseconds(100));
     if (++turns == 10 && s.work->suspended) {
-      log("stream " + s.name + ": its queue is full and its workload is suspended; the call waits until another "
+      log("stream " + s.name +
+          ": its queue is full and its workload is suspended; the call waits until another "
           "thread resumes the workload");
     }
   }
