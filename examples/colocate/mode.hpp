@@ -30,7 +30,7 @@ class mode {
   mode() = default;
 };
 
-/// The modes of a device, in the order in which they run; the first one is `alone`.
+/// The modes of a device, in the order of the report; the first one is `alone`, the last one `cede`.
 std::vector<std::string> mode_names(place where);
 
 /// Sets a mode up. With `timeline`, the mode `cede` keeps one.
