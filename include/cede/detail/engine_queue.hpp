@@ -120,7 +120,8 @@ inline std::uint64_t engine::enqueue(stream_core& s, operation op) {
   throw_if_failed();
   const device_scope current(*device_);
   std::unique_ptr<parked_requests> park_while_full;
-  unsigned turns = 0;
+  const auto began = clock::now();
+  bool told = false;
   std::unique_lock order(s.order_mutex, std::defer_lock);
   if (s.adopted != nullptr) order.lock();
   std::unique_lock lock(mutex_);
@@ -142,7 +143,8 @@ inline std::uint64_t engine::enqueue(stream_core& s, operation op) {
       continue;
     }
     finished_.wait_for(lock, std::chrono::milliseconds(100));
-    if (++turns == 10 && s.work->suspended) {
+    if (!told && s.work->suspended && clock::now() - began > std::chrono::seconds(1)) {
+      told = true;
       log("stream " + s.name +
           ": its queue is full and its workload is suspended; the call waits until another "
           "thread resumes the workload");
