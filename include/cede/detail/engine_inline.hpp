@@ -165,6 +165,27 @@ inline void engine::inline_record(stream_core& s, cudaEvent_t e) {
 }
 
 // ---- waits of a latency-critical stream on something else
+
+/// Puts waits of ours on streams of the program: without the lock, which a driver call that waits
+/// for somebody must not hold, and not while the device must be free of such waits (`quiet_`).
+template <class F>
+void engine::place_wait(std::unique_lock<std::mutex>& lock, F&& put) {
+  finished_.wait(lock, [&] { return !quiet_ || has_failed_.load(); });
+  if (down_)
+    throw contract_error("the scheduler is gone; keep it alive while its streams are used");
+  ++placing_;
+  lock.unlock();
+  try {
+    throw_if_failed();
+    put();
+  } catch (...) {
+    lock.lock();
+    --placing_;
+    throw;
+  }
+  lock.lock();
+  --placing_;
+}
 // ----------------------------------------
 
 inline void engine::inline_wait(stream_core& s, const stream_point& p) {

@@ -77,27 +77,6 @@ inline void engine::await_room_to_park(std::unique_lock<std::mutex>& lock, const
   }
 }
 
-/// Puts waits of ours on streams of the program: without the lock, which a driver call that waits
-/// for somebody must not hold, and not while the device must be free of such waits (`quiet_`).
-template <class F>
-void engine::place_wait(std::unique_lock<std::mutex>& lock, F&& put) {
-  finished_.wait(lock, [&] { return !quiet_ || has_failed_.load(); });
-  if (down_)
-    throw contract_error("the scheduler is gone; keep it alive while its streams are used");
-  ++placing_;
-  lock.unlock();
-  try {
-    throw_if_failed();
-    put();
-  } catch (...) {
-    lock.lock();
-    --placing_;
-    throw;
-  }
-  lock.lock();
-  --placing_;
-}
-
 /// An event of ours, for one use. Call without the lock.
 inline cudaEvent_t engine::take_event() {
   {
