@@ -66,8 +66,7 @@ inline void engine::shutdown() noexcept {
           "' was still open when its scheduler ended; closed");
       try {
         close_request(r);
-      } catch (
-          const std::exception&) {  // NOLINT(bugprone-empty-catch): the failure is kept in failure_
+      } catch (const std::exception&) {  // NOLINT(bugprone-empty-catch): it is in failure_
       }
     }
     {
