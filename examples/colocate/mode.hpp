@@ -30,7 +30,8 @@ class mode {
   mode() = default;
 };
 
-/// The modes of a device, in the order of the report; the first one is `alone`, the last one `cede`.
+/// The modes of a device, in the order of the report; the first one is `alone`, the last one
+/// `cede`.
 std::vector<std::string> mode_names(place where);
 
 /// Sets a mode up. With `timeline`, the mode `cede` keeps one.

@@ -132,7 +132,8 @@ TEST_CASE_FIXTURE(with_raw_streams,
   check(600);
 }
 
-TEST_CASE_FIXTURE(with_raw_streams, "a stream adopted again is the same stream, and belongs to one workload") {
+TEST_CASE_FIXTURE(with_raw_streams,
+                  "a stream adopted again is the same stream, and belongs to one workload") {
   cudaStream_t other = device->make_stream(stream_class::lane);
   cede::stream a = train.adopt(raw);
   cede::stream b = train.adopt(raw);
@@ -145,25 +146,31 @@ TEST_CASE_FIXTURE(with_raw_streams, "a stream adopted again is the same stream, 
     up_raw(raw);
     up(b);
   }
-  CHECK(contains(message_of<cede::contract_error>([&] { static_cast<void>(serve.adopt(raw)); }), "train"));
-  CHECK(contains(message_of<cede::contract_error>([&] { static_cast<void>(train.adopt(other)); }), "serve"));
+  CHECK(contains(message_of<cede::contract_error>([&] { static_cast<void>(serve.adopt(raw)); }),
+                 "train"));
+  CHECK(contains(message_of<cede::contract_error>([&] { static_cast<void>(train.adopt(other)); }),
+                 "serve"));
   REQUIRE(b.synchronize_for(patience));
   check(15);
   a = b = cede::stream();
-  CHECK(eventually([&] { return message_of<cede::contract_error>([&] { c = serve.adopt(raw); }).empty(); }));
+  CHECK(eventually(
+      [&] { return message_of<cede::contract_error>([&] { c = serve.adopt(raw); }).empty(); }));
   up(c);
   c.synchronize();
   check(16);
 }
 
-TEST_CASE("critical work that waits for training behind the scheduler's back lets it in after max_hold, aloud") {
+TEST_CASE(
+    "critical work that waits for training behind the scheduler's back lets it in after max_hold, "
+    "aloud") {
   captured_stderr err;
   std::vector<int> runs(1), served(1);
   auto device = cede::detail::make_host_device({.sms = 2});
   cudaStream_t raw = device->make_stream(stream_class::lane);
   cudaEvent_t event = device->make_event();
   cede::scheduler cpu(device);
-  cede::workload serve = cpu.workload({.name = "serve", .priority = cede::latency_critical, .max_hold = 50ms});
+  cede::workload serve =
+      cpu.workload({.name = "serve", .priority = cede::latency_critical, .max_hold = 50ms});
   cede::workload train = cpu.workload(effort());
   cede::stream t = train.stream();
   cede::stream a = serve.adopt(raw);

@@ -336,9 +336,9 @@ class engine : public std::enable_shared_from_this<engine> {
   std::vector<policy::workload_view> views_;
   bool was_active_ = false;
   std::uint64_t seen_raises_ = 0;
-  std::uint64_t inline_progress_ = 0;       ///< changes when latency-critical work ends
+  std::uint64_t inline_progress_ = 0;  ///< changes when latency-critical work ends
   clock::time_point inline_moved_{};
-  bool lifted_ = false;                     ///< it has not ended for so long that it keeps nobody out
+  bool lifted_ = false;  ///< it has not ended for so long that it keeps nobody out
   std::chrono::nanoseconds idle_since_ = std::chrono::nanoseconds::min();  ///< since the start
   clock::time_point last_look_ = clock::now();
   std::chrono::nanoseconds busy_time_{0};  ///< guarded by mutex_

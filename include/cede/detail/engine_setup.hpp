@@ -192,8 +192,9 @@ inline std::shared_ptr<stream_core> engine::known_adoption(workload_core* w, cud
       auto s = weak.lock();
       if (!s || s->own_lane == adopted || (s->adopted != adopted && s->lane != adopted)) continue;
       if (other.get() == w) return s;
-      throw contract_error("workload '" + w->options.name + "': adopt() of a stream that workload '" +
-                           other->options.name + "' has adopted; a stream belongs to one workload");
+      throw contract_error("workload '" + w->options.name +
+                           "': adopt() of a stream that workload '" + other->options.name +
+                           "' has adopted; a stream belongs to one workload");
     }
   }
   return nullptr;

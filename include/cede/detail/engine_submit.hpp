@@ -203,8 +203,8 @@ inline void engine::build_view() {
   }
 }
 
-/// Whether latency-critical work keeps the rest out. Work that does not end for longer than `max_hold`
-/// does so no longer: it may wait for the rest in a way the scheduler cannot see.
+/// Whether latency-critical work keeps the rest out. Work that does not end for longer than
+/// `max_hold` does so no longer: it may wait for the rest in a way the scheduler cannot see.
 inline bool engine::keeps_gated_out(clock::time_point now) {
   if (!latency_critical_active()) {
     inline_moved_ = now;
@@ -231,7 +231,8 @@ inline bool engine::keeps_gated_out(clock::time_point now) {
   lifted_ = true;
   log("latency-critical work has not ended for more than its max_hold of " +
       std::to_string(std::chrono::duration_cast<std::chrono::milliseconds>(longest).count()) +
-      " ms while other work waited; that goes on now. A stream that waits for gated work by a call on the raw stream "
+      " ms while other work waited; that goes on now. A stream that waits for gated work by a call "
+      "on the raw stream "
       "is the usual cause: use stream::wait, or raise max_hold");
   return false;
 }
