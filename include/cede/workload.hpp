@@ -68,8 +68,8 @@ class workload {
 
   /// A stream in front of one the program already has. Latency-critical: launches go to it
   /// directly. Gated: what is put on it directly and what goes through the returned stream keep
-  /// their order. Adopting it again gives the same stream; only one workload may. It must outlive
-  /// the work; the legacy default stream is refused with `contract_error`.
+  /// their order. It must outlive the work; the legacy default stream is refused with
+  /// `contract_error`.
   [[nodiscard]] cede::stream adopt(cudaStream_t existing) {
     detail::engine& e = engine("adopt");
     detail::refuse_default_stream(existing, "workload '" + core_->options.name + "': adopt()");

@@ -132,63 +132,6 @@ TEST_CASE_FIXTURE(with_raw_streams,
   check(600);
 }
 
-TEST_CASE_FIXTURE(with_raw_streams,
-                  "a stream adopted again is the same stream, and belongs to one workload") {
-  cudaStream_t other = device->make_stream(stream_class::lane);
-  cede::stream a = train.adopt(raw);
-  cede::stream b = train.adopt(raw);
-  cede::stream c = serve.adopt(other);
-  cede::stream d = serve.adopt(other);
-  CHECK(a.name() == b.name());
-  CHECK(c.name() == d.name());
-  for (int i = 0; i < 5; ++i) {
-    up(a);
-    up_raw(raw);
-    up(b);
-  }
-  CHECK(contains(message_of<cede::contract_error>([&] { static_cast<void>(serve.adopt(raw)); }),
-                 "train"));
-  CHECK(contains(message_of<cede::contract_error>([&] { static_cast<void>(train.adopt(other)); }),
-                 "serve"));
-  REQUIRE(b.synchronize_for(patience));
-  check(15);
-  a = b = cede::stream();
-  CHECK(eventually(
-      [&] { return message_of<cede::contract_error>([&] { c = serve.adopt(raw); }).empty(); }));
-  up(c);
-  c.synchronize();
-  check(16);
-}
-
-TEST_CASE(
-    "critical work that waits for training behind the scheduler's back lets it in after max_hold, "
-    "aloud") {
-  captured_stderr err;
-  std::vector<int> runs(1), served(1);
-  auto device = cede::detail::make_host_device({.sms = 2});
-  cudaStream_t raw = device->make_stream(stream_class::lane);
-  cudaEvent_t event = device->make_event();
-  cede::scheduler cpu(device);
-  cede::workload serve =
-      cpu.workload({.name = "serve", .priority = cede::latency_critical, .max_hold = 50ms});
-  cede::workload train = cpu.workload(effort());
-  cede::stream t = train.stream();
-  cede::stream a = serve.adopt(raw);
-  for (int i = 1; i <= 2; ++i) {
-    train.suspend();
-    t.launch({.grid = 1}, count_runs{runs.data()});
-    t.record(event);
-    device->wait_event(raw, event);
-    a.launch({.grid = 1}, count_runs{served.data()});
-    train.resume();
-    REQUIRE(a.synchronize_for(patience));
-    CHECK(runs[0] == i);
-    CHECK(served[0] == i);
-  }
-  CHECK(err.says("max_hold of 50 ms"));
-  CHECK(err.says("stream::wait"));
-}
-
 TEST_CASE_FIXTURE(with_raw_streams, "the default streams are refused") {
   auto* legacy = reinterpret_cast<cudaStream_t>(0x1);
   for (auto* work : {&train, &serve}) {

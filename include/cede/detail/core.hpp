@@ -31,9 +31,7 @@ struct workload_options {
   double weight = 1;
   /// How long this (gated) workload stays out after the latency-critical side went idle.
   std::chrono::nanoseconds hold_off{0};
-  /// A request of this (latency-critical) workload left open longer is closed, and work that does
-  /// not end for so long keeps nobody out any more, both with a message and only while other work
-  /// waits.
+  /// A request of this (latency-critical) workload left open longer is closed, with a message.
   std::chrono::nanoseconds max_hold = std::chrono::seconds{10};
 };
 

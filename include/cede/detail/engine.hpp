@@ -123,7 +123,6 @@ class engine : public std::enable_shared_from_this<engine> {
   // -- set-up
   workload_core* add_workload(workload_options o);
   std::shared_ptr<stream_core> add_stream(workload_core* w, cudaStream_t adopt);
-  std::shared_ptr<stream_core> known_adoption(workload_core* w, cudaStream_t adopted);
   /// Loads a body's code if it has not been: only bodies of libraries opened later ever need it.
   void prepare(const kernel_entry& k);
   /// Drains queued work (suspended workloads: cancels it, with a message) and stops the threads.
@@ -246,7 +245,6 @@ class engine : public std::enable_shared_from_this<engine> {
   void close_overdue_requests(std::unique_lock<std::mutex>& lock);
   bool free_trash(std::unique_lock<std::mutex>& lock);
   bool latency_critical_active() const;
-  bool keeps_gated_out(clock::time_point now);
   bool anything_outstanding() const;
   void cover(std::unique_lock<std::mutex>& lock);
   void uncover();
@@ -336,9 +334,6 @@ class engine : public std::enable_shared_from_this<engine> {
   std::vector<policy::workload_view> views_;
   bool was_active_ = false;
   std::uint64_t seen_raises_ = 0;
-  std::uint64_t inline_progress_ = 0;  ///< changes when latency-critical work ends
-  clock::time_point inline_moved_{};
-  bool lifted_ = false;  ///< it has not ended for so long that it keeps nobody out
   std::chrono::nanoseconds idle_since_ = std::chrono::nanoseconds::min();  ///< since the start
   clock::time_point last_look_ = clock::now();
   std::chrono::nanoseconds busy_time_{0};  ///< guarded by mutex_

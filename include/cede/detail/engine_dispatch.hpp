@@ -77,7 +77,7 @@ inline void engine::dispatch_loop() {
           });
         }
         asleep_.store(false);
-        last_look_ = inline_moved_ = clock::now();
+        last_look_ = clock::now();
         quiet = 0;
         continue;
       }
@@ -89,8 +89,8 @@ inline void engine::dispatch_loop() {
       }
       close_overdue_requests(lock);
 
+      const bool active = latency_critical_active();
       const auto now = clock::now();
-      const bool active = keeps_gated_out(now);
       look_at_time(active, now);
       build_view();
       verdict_.actions.clear();

@@ -184,28 +184,9 @@ inline workload_core* engine::add_workload(workload_options o) {
   return workloads_.back().get();
 }
 
-/// A stream the program has adopted already is the same stream again; it belongs to one workload.
-inline std::shared_ptr<stream_core> engine::known_adoption(workload_core* w, cudaStream_t adopted) {
-  const std::scoped_lock lock(mutex_, requests_mutex_);
-  for (const auto& other : workloads_) {
-    for (auto& weak : other->streams) {
-      auto s = weak.lock();
-      if (!s || s->own_lane == adopted || (s->adopted != adopted && s->lane != adopted)) continue;
-      if (other.get() == w) return s;
-      throw contract_error("workload '" + w->options.name +
-                           "': adopt() of a stream that workload '" + other->options.name +
-                           "' has adopted; a stream belongs to one workload");
-    }
-  }
-  return nullptr;
-}
-
 inline std::shared_ptr<stream_core> engine::add_stream(workload_core* w, cudaStream_t adopt) {
   throw_if_failed();
   throw_if_gone(*w);
-  if (adopt != nullptr) {
-    if (auto known = known_adoption(w, adopt)) return known;
-  }
   const device_scope current(*device_);
   auto s = std::make_shared<stream_core>();
   s->owner = shared_from_this();

@@ -171,7 +171,7 @@ inline void engine::submit_workload(workload_core& w, std::unique_lock<std::mute
       if (w.suspended || has_failed_.load()) return;
       // The epoch first, then the look at the other side, then the launch: see protocol.hpp.
       const std::uint32_t epoch = protocol::sample<atomics>(*w.host_gate);
-      if (options_.policy->gives_way() && latency_critical_active() && !lifted_) return;
+      if (options_.policy->gives_way() && latency_critical_active()) return;
       if (!w.counting) {
         w.counting = true;
         w.counting_since = clock::now();
@@ -201,40 +201,6 @@ inline void engine::build_view() {
       v.in_flight = v.in_flight || (on_device(*s) && s->waiting_inside.load() == 0);
     }
   }
-}
-
-/// Whether latency-critical work keeps the rest out. Work that does not end for longer than
-/// `max_hold` does so no longer: it may wait for the rest in a way the scheduler cannot see.
-inline bool engine::keeps_gated_out(clock::time_point now) {
-  if (!latency_critical_active()) {
-    inline_moved_ = now;
-    lifted_ = false;
-    return false;
-  }
-  std::uint64_t progress = 0;
-  const unsigned n = activity_count_.load(std::memory_order_acquire);
-  for (unsigned i = 0; i < n; ++i) {
-    progress += atomics::load<protocol::order::relaxed, protocol::scope::system>(
-        activities_[i].load(std::memory_order_relaxed)->completed);
-  }
-  if (progress != inline_progress_) {
-    inline_progress_ = progress;
-    inline_moved_ = now;
-    lifted_ = false;
-  }
-  if (lifted_) return false;
-  std::chrono::nanoseconds longest{0};
-  for (const auto& w : workloads_) {
-    if (w->inline_path) longest = std::max(longest, w->options.max_hold);
-  }
-  if (now - inline_moved_ <= longest) return true;
-  lifted_ = true;
-  log("latency-critical work has not ended for more than its max_hold of " +
-      std::to_string(std::chrono::duration_cast<std::chrono::milliseconds>(longest).count()) +
-      " ms while other work waited; that goes on now. A stream that waits for gated work by a call "
-      "on the raw stream "
-      "is the usual cause: use stream::wait, or raise max_hold");
-  return false;
 }
 
 /// Keeps the times that depend on whether the latency-critical side is active.
