@@ -231,11 +231,21 @@ class preemptible {
       // Not on a mapped word alone: a device that died will never write it.
       if (now - checked > std::chrono::milliseconds(20)) {
         checked = now;
-        device_.machine().check();
+        check_device();
       }
       if (turn > 20000) std::this_thread::sleep_for(std::chrono::microseconds(20));
     }
     return true;
+  }
+  /// Throws what the device failed with, once nothing of it uses the caller's memory any more.
+  void check_device() {
+    detail::device& d = device_.machine();
+    try {
+      d.check();
+    } catch (const error&) {
+      d.synchronize(words_.lane);  // of a failed device: waits for the tiles that run, then throws
+      throw;
+    }
   }
   /// Leaves the words as a finished launch would, for their next owner.
   void settle() {
