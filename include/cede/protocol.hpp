@@ -27,6 +27,12 @@
 //               keeps the value it saw as the exact cursor: every ticket below it was handed out,
 //               and no valid one above it exists. Claims are ascending and unique since fetch_add
 //               is.
+//  given back   A claimed tile runs, or the worker that claimed it says so: told to leave in the
+//               middle of what it claimed, it writes the rest into a record of its own and adds the
+//               number of tiles to `set_aside`. In the next submission the records come first, each
+//               read by one worker only, so none is taken twice; a launch is finished when the
+//               cursor is at the end and nothing is set aside. Records change hands only from one
+//               submission to the next, which are ordered, so they need no atomic claim.
 //  publication  The noticer stores `stopped_at` before it counts itself out, the count is
 //               acquire-release, and the last participant out reads it after the count: it sees the
 //               store, and all tile writes of all participants. It first makes the slot ready for
@@ -54,9 +60,6 @@ enum class scope { device, system };
 
 /// Set in `slot::cursor` when a submission has been told to leave.
 inline constexpr std::uint64_t raised_bit = std::uint64_t{1} << 63;
-/// Tiles given back by `independent` bodies that a slot can hold.
-inline constexpr unsigned max_given_back = 8;
-
 /// Why a submission ended.
 enum class stop_reason : std::uint32_t {
   none = 0,     ///< ran out of tiles: the launch is finished
@@ -91,9 +94,17 @@ struct slot {
   typename A::template word<std::uint64_t> cursor;      ///< next ticket, in tiles, and `raised_bit`
   typename A::template word<std::uint64_t> stopped_at;  ///< exact cursor at the raise
   typename A::template word<std::uint64_t> longest;     ///< longest tile so far, ns
+  typename A::template word<std::uint64_t> set_aside;   ///< tiles in records, below the cursor
   typename A::template word<std::uint32_t> left;  ///< participants that counted themselves out
-  typename A::template word<std::uint32_t> given_back;             ///< entries used in `given`
-  typename A::template word<std::uint64_t> given[max_given_back];  ///< sorted; consumed first
+};
+
+/// What one worker of an `independent` body had claimed and not executed when it was told to leave;
+/// device memory; empty (`left` = 0) when the launch is finished.
+template <class A>
+struct record {
+  typename A::template word<std::uint64_t> next;       ///< the first of these tiles
+  typename A::template word<std::uint32_t> left;       ///< how many
+  typename A::template word<std::uint32_t> half_done;  ///< 1: the first is to be re-entered
 };
 
 /// Number of the last launch of the stream that is finished; device memory.
@@ -128,13 +139,31 @@ struct terms {
   std::uint64_t id = 0;            ///< the submission's number in its stream, from 1
   std::uint32_t epoch = 0;         ///< of the gate, sampled before submitting
   std::uint32_t participants = 1;  ///< that count themselves out
-  std::uint32_t batch = 1;         ///< tiles per claim
+  std::uint32_t batch = 1;         ///< most tiles per claim
+  std::uint32_t guide = 0;         ///< a claim takes at most (tiles left) / 2^guide, and one
+  std::uint32_t records = 0;       ///< of the launch; 0: every claimed tile is executed
 };
 
 /// A claimed range of tiles; empty when there is nothing (more) to do.
 struct claimed {
   std::uint64_t first = 0;
   std::uint32_t count = 0;
+};
+
+/// A worker's place among those of its submission, and how far it has seen the cursor.
+struct worker {
+  std::uint32_t number = 0;  ///< from 0
+  std::uint32_t workers = 1;
+  std::uint32_t record = 0;  ///< the next of its records to look at; begins at `number`
+  std::uint64_t seen = 0;
+};
+
+/// Tiles a worker holds: claimed, not executed.
+struct holding {
+  std::uint64_t next = 0;
+  std::uint32_t left = 0;
+  std::uint32_t record = 0;  ///< where they go if the worker is told to leave
+  bool half_done = false;    ///< the first was left half done and is re-entered
 };
 
 /// True if a launch of `epoch` must give way to a gate at `now`. Right across wrap-around.
@@ -174,19 +203,73 @@ CEDE_BODY void forward(gate<A>& g, std::uint32_t epoch) {
   A::template fetch_max<order::relaxed, scope::device>(g.epoch, epoch);
 }
 
-/// Takes the next `t.batch` tiles, fewer at the end of the grid, none after a stop.
+/// Takes the next `most` tiles, fewer at the end of the grid, none after a stop.
 template <class A>
-CEDE_BODY claimed claim(slot<A>& s, const terms& t) {
+CEDE_BODY claimed claim(slot<A>& s, const terms& t, std::uint32_t most) {
   const std::uint64_t first =
-      A::template fetch_add<order::relaxed, scope::device>(s.cursor, std::uint64_t{t.batch});
+      A::template fetch_add<order::relaxed, scope::device>(s.cursor, std::uint64_t{most});
   if (first >= t.tiles) return {};  // the raised bit makes every ticket larger than any grid
   const std::uint64_t rest = t.tiles - first;
-  return {first, rest < t.batch ? static_cast<std::uint32_t>(rest) : t.batch};
+  return {first, rest < most ? static_cast<std::uint32_t>(rest) : most};
+}
+template <class A>
+CEDE_BODY claimed claim(slot<A>& s, const terms& t) {
+  return claim<A>(s, t, t.batch);
 }
 
-/// True once no further claim can succeed: a watcher may leave.
+/// How many tiles to claim for a worker that has seen the cursor at `seen`: batches that shrink
+/// towards the end, so that the workers end together.
+CEDE_BODY constexpr std::uint32_t share(const terms& t, std::uint64_t seen) {
+  const std::uint64_t part = (t.tiles - seen) >> t.guide;
+  return part >= t.batch ? t.batch : part == 0 ? 1 : static_cast<std::uint32_t>(part);
+}
+
+/// True once the submission has been told to leave.
 template <class A>
-CEDE_BODY bool exhausted(const slot<A>& s, std::uint64_t limit) {
+CEDE_BODY bool raised(const slot<A>& s) {
+  return (A::template load<order::relaxed, scope::device>(s.cursor) & raised_bit) != 0;
+}
+
+/// What a worker does next: first what its records hold, then what it can claim. Nothing
+/// (`left` = 0): it leaves.
+template <class A>
+CEDE_BODY holding next(slot<A>& s, record<A>* records, const terms& t, worker& w) {
+  while (w.record < t.records) {
+    if (raised<A>(s)) return {};
+    record<A>& r = records[w.record];
+    holding h;
+    h.record = w.record;
+    h.left = A::template load<order::relaxed, scope::device>(r.left);
+    w.record += w.workers;
+    if (h.left == 0) continue;
+    h.next = A::template load<order::relaxed, scope::device>(r.next);
+    h.half_done = A::template load<order::relaxed, scope::device>(r.half_done) != 0;
+    A::template store<order::relaxed, scope::device>(r.left, std::uint32_t{0});
+    A::template fetch_add<order::relaxed, scope::device>(s.set_aside, std::uint64_t{0} - h.left);
+    return h;
+  }
+  const claimed c = claim<A>(s, t, share(t, w.seen));
+  w.seen = c.first + c.count;
+  return {c.first, c.count, w.number, false};
+}
+
+/// Gives back what a worker holds. Only after a stop, and before it counts itself out.
+template <class A>
+CEDE_BODY void give_back(slot<A>& s, record<A>* records, const holding& h) {
+  record<A>& r = records[h.record];
+  A::template store<order::relaxed, scope::device>(r.next, h.next);
+  A::template store<order::relaxed, scope::device>(r.half_done, std::uint32_t{h.half_done});
+  A::template store<order::relaxed, scope::device>(r.left, h.left);
+  A::template fetch_add<order::relaxed, scope::device>(s.set_aside, std::uint64_t{h.left});
+}
+
+/// True once a raise would change nothing any more: a watcher may leave. Where workers can give
+/// back what they hold, that is when all have left.
+template <class A>
+CEDE_BODY bool exhausted(const slot<A>& s, const terms& t, std::uint64_t limit) {
+  if (t.records != 0) {
+    return A::template load<order::relaxed, scope::device>(s.left) + 1 == t.participants;
+  }
   return A::template load<order::relaxed, scope::device>(s.cursor) >= limit;
 }
 
@@ -205,13 +288,15 @@ CEDE_BODY void close(slot<A>& s, chain<A>& c, publication<A>& p, const terms& t)
   const bool raised = (word & raised_bit) != 0;
   const std::uint64_t reached =
       raised ? A::template load<order::relaxed, scope::device>(s.stopped_at) : word;
-  const bool finished = reached >= t.tiles;
-  const std::uint64_t cursor = finished ? t.tiles : reached;
+  const std::uint64_t aside =
+      t.records != 0 ? A::template load<order::relaxed, scope::device>(s.set_aside) : 0;
+  const bool finished = reached >= t.tiles && aside == 0;
+  const std::uint64_t executed = finished ? t.tiles : reached - aside;
   const std::uint64_t longest = A::template load<order::relaxed, scope::device>(s.longest);
 
   A::template store<order::relaxed, scope::device>(s.left, std::uint32_t{0});
   A::template store<order::relaxed, scope::device>(s.stopped_at, std::uint64_t{0});
-  A::template store<order::relaxed, scope::device>(s.cursor, finished ? std::uint64_t{0} : cursor);
+  A::template store<order::relaxed, scope::device>(s.cursor, finished ? std::uint64_t{0} : reached);
   if (finished) {
     A::template store<order::relaxed, scope::device>(s.longest, std::uint64_t{0});
     A::template store<order::release, scope::device>(c.last, t.ordinal);
@@ -219,7 +304,7 @@ CEDE_BODY void close(slot<A>& s, chain<A>& c, publication<A>& p, const terms& t)
   const stop_reason why = finished ? stop_reason::none
                           : raised ? stop_reason::gate
                                    : stop_reason::chunk;
-  A::template store<order::relaxed, scope::system>(p.cursor, cursor);
+  A::template store<order::relaxed, scope::system>(p.cursor, executed);
   A::template store<order::relaxed, scope::system>(p.longest, longest);
   A::template store<order::relaxed, scope::system>(p.reason, static_cast<std::uint32_t>(why));
   A::template store<order::release, scope::system>(p.id, t.id);

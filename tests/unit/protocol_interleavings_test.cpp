@@ -19,6 +19,8 @@ using plain = sequential_memory<48>;
 /// Loads see what their orders allow. One stream; two streams.
 using weak = weak_memory<24>;
 using weak_two = weak_memory<48>;
+/// One stream whose launches can give tiles back.
+using weak_records = weak_memory<48>;
 
 template <class Memory>
 result explore(const plan& p) {
@@ -103,6 +105,41 @@ TEST_SUITE("protocol, all interleavings") {
     holds<plain>({.watcher = true, .first_epoch = 0xffffffffu});
     holds<plain>({.requests = 2, .first_epoch = 0x7ffffffeu});
   }
+  TEST_CASE("claims that shrink towards the end") {
+    holds<plain>({.tiles = 6, .batch = 4, .guide = 1, .timed = true});
+    holds<plain>({.launches = 1, .tiles = 6, .workers = 3, .batch = 3, .guide = 2});
+  }
+  TEST_CASE("what is left of a claim is given back") {
+    holds<plain>({.launches = 1, .tiles = 5, .batch = 3, .requests = 2, .gives_back = true});
+    holds<plain>({.tiles = 3, .batch = 2, .requests = 2, .gives_back = true});
+    holds<plain>({.tiles = 4, .batch = 2, .watcher = true, .gives_back = true});
+  }
+  TEST_CASE("tiles left half done") {
+    holds<plain>({.tiles = 2, .requests = 2, .gives_back = true, .yields = true});
+    holds<plain>({.launches = 1,
+                  .tiles = 3,
+                  .workers = 3,
+                  .requests = 2,
+                  .gives_back = true,
+                  .yields = true});
+    holds<plain>({.tiles = 3, .batch = 2, .watcher = true, .gives_back = true, .yields = true});
+  }
+  TEST_CASE("what was given back goes on with fewer workers") {
+    holds<plain>({.launches = 1,
+                  .tiles = 4,
+                  .batch = 2,
+                  .requests = 2,
+                  .gives_back = true,
+                  .yields = true,
+                  .fewer = true});
+    holds<plain>({.launches = 1,
+                  .tiles = 3,
+                  .workers = 3,
+                  .watcher = true,
+                  .gives_back = true,
+                  .yields = true,
+                  .fewer = true});
+  }
   TEST_CASE("tiles that look back") {
     holds<plain>({.tiles = 4, .requests = 2, .look_back = true});
     holds<plain>({.tiles = 5, .batch = 2, .requests = 2, .look_back = true});
@@ -143,6 +180,16 @@ TEST_SUITE("protocol, all interleavings, weak memory") {
     holds<weak>({.tiles = 1, .workers = 1, .requests = 2, .two_lanes = true});
   }
   TEST_CASE("gated blocks") { holds<weak>({.workers = 1, .gated = true}); }
+  TEST_CASE("tiles given back and left half done") {
+    holds<weak>({.launches = 1,
+                 .tiles = 3,
+                 .batch = 2,
+                 .depth = 1,
+                 .requests = 2,
+                 .gives_back = true,
+                 .yields = true,
+                 .fewer = true});
+  }
 }
 
 TEST_SUITE("protocol, random interleavings") {
@@ -177,6 +224,23 @@ TEST_SUITE("protocol, random interleavings") {
                                    .first_epoch = 0xfffffffdu},
                                   10'000, batch);
       }
+    }
+  }
+  TEST_CASE("tiles given back and left half done, weak memory") {
+    for (const bool fewer : {false, true}) {
+      holds_at_random<weak_records>({.launches = 3,
+                                     .tiles = 6,
+                                     .workers = 3,
+                                     .batch = 3,
+                                     .watcher = true,
+                                     .sources = 2,
+                                     .requests = 3,
+                                     .gives_back = true,
+                                     .yields = true,
+                                     .fewer = fewer,
+                                     .guide = 1,
+                                     .timed = true},
+                                    10'000, fewer ? 2 : 1);
     }
   }
   TEST_CASE("gated blocks, weak memory") {

@@ -20,6 +20,7 @@ struct words {
   protocol::chain<atomics> chain{};
   protocol::publication<atomics> published{};
   protocol::activity<atomics> activity{};
+  protocol::record<atomics> records[4]{};
 };
 
 // Launch 5 of its stream: 10 tiles, two at a time, one participant.
@@ -31,6 +32,9 @@ bool enter(const words& w, const protocol::terms& t) {
 }
 protocol::claimed claim(words& w, const protocol::terms& t) {
   return protocol::claim<atomics>(w.slot, t);
+}
+protocol::holding next(words& w, const protocol::terms& t, protocol::worker& me) {
+  return protocol::next<atomics>(w.slot, w.records, t, me);
 }
 void stop(words& w, const protocol::terms& t) { protocol::stop<atomics>(w.slot, t); }
 void close(words& w, const protocol::terms& t) {
@@ -178,15 +182,144 @@ TEST_SUITE("protocol, one transition at a time") {
 
   TEST_CASE("a watcher may leave once nothing can be claimed") {
     words w;
-    CHECK_FALSE(protocol::exhausted<atomics>(w.slot, 10));
+    CHECK_FALSE(protocol::exhausted<atomics>(w.slot, usual, 10));
     w.slot.cursor = 9;
-    CHECK_FALSE(protocol::exhausted<atomics>(w.slot, 10));
+    CHECK_FALSE(protocol::exhausted<atomics>(w.slot, usual, 10));
     w.slot.cursor = 10;
-    CHECK(protocol::exhausted<atomics>(w.slot, 10));
+    CHECK(protocol::exhausted<atomics>(w.slot, usual, 10));
     w.slot.cursor = 11;
-    CHECK(protocol::exhausted<atomics>(w.slot, 10));
+    CHECK(protocol::exhausted<atomics>(w.slot, usual, 10));
     w.slot.cursor = raised_bit;
-    CHECK(protocol::exhausted<atomics>(w.slot, 10));
+    CHECK(protocol::exhausted<atomics>(w.slot, usual, 10));
+  }
+  TEST_CASE("a watcher of workers that can give back stays until they have all left") {
+    words w;
+    protocol::terms t = usual;
+    t.records = 3;
+    t.participants = 4;
+    w.slot.cursor = 12;
+    w.slot.left = 2;
+    CHECK_FALSE(protocol::exhausted<atomics>(w.slot, t, 10));
+    w.slot.left = 3;
+    CHECK(protocol::exhausted<atomics>(w.slot, t, 10));
+  }
+  TEST_CASE("claims shrink towards the end, to one tile") {
+    protocol::terms t = usual;
+    t.tiles = 100;
+    t.batch = 8;
+    t.guide = 3;
+    CHECK(protocol::share(t, 0) == 8);
+    CHECK(protocol::share(t, 36) == 8);
+    CHECK(protocol::share(t, 37) == 7);
+    CHECK(protocol::share(t, 84) == 2);
+    CHECK(protocol::share(t, 85) == 1);
+    CHECK(protocol::share(t, 99) == 1);
+    CHECK(protocol::share(t, 100) == 1);
+    t.guide = 0;
+    CHECK(protocol::share(t, 95) == 5);
+    t.tiles = std::uint64_t{1} << 62;
+    CHECK(protocol::share(t, 0) == 8);
+  }
+  TEST_CASE("a worker claims by what it has seen of the cursor") {
+    words w;
+    protocol::terms t = usual;
+    t.tiles = 8;
+    t.batch = 4;
+    t.guide = 1;
+    protocol::worker me;
+    protocol::holding h = next(w, t, me);
+    CHECK(h.next == 0);
+    CHECK(h.left == 4);
+    CHECK(me.seen == 4);
+    h = next(w, t, me);
+    CHECK(h.next == 4);
+    CHECK(h.left == 2);
+    w.slot.cursor = 7;  // others claim as well
+    h = next(w, t, me);
+    CHECK(h.next == 7);
+    CHECK(h.left == 1);
+    CHECK_FALSE(h.half_done);
+    CHECK(next(w, t, me).left == 0);
+  }
+  TEST_CASE("a stop shows") {
+    words w;
+    w.slot.cursor = 5;
+    CHECK_FALSE(protocol::raised<atomics>(w.slot));
+    stop(w, usual);
+    CHECK(protocol::raised<atomics>(w.slot));
+  }
+  TEST_CASE("what is given back comes first, once, and to one worker") {
+    words w;
+    protocol::terms t = usual;
+    t.records = 4;
+    w.slot.cursor = 6;
+    protocol::give_back<atomics>(w.slot, w.records, {.next = 1, .left = 2, .record = 1});
+    protocol::give_back<atomics>(w.slot, w.records,
+                                 {.next = 4, .left = 1, .record = 3, .half_done = true});
+    CHECK(w.slot.set_aside == 3);
+    CHECK(w.records[1].half_done == 0);
+
+    // Two workers now: the second has records 1 and 3.
+    protocol::worker first{.number = 0, .workers = 2, .record = 0};
+    protocol::worker second{.number = 1, .workers = 2, .record = 1};
+    protocol::holding h = next(w, t, first);
+    CHECK(h.next == 6);  // none of its own: a claim
+    CHECK(h.left == 2);
+    CHECK(h.record == 0);
+    h = next(w, t, second);
+    CHECK(h.next == 1);
+    CHECK(h.left == 2);
+    CHECK(h.record == 1);
+    CHECK_FALSE(h.half_done);
+    CHECK(w.records[1].left == 0);
+    CHECK(w.slot.set_aside == 1);
+    h = next(w, t, second);
+    CHECK(h.next == 4);
+    CHECK(h.left == 1);
+    CHECK(h.record == 3);
+    CHECK(h.half_done);
+    CHECK(w.slot.set_aside == 0);
+    h = next(w, t, second);
+    CHECK(h.next == 8);
+    CHECK(h.record == 1);
+    CHECK_FALSE(h.half_done);
+  }
+  TEST_CASE("after a stop, what is given back stays where it is") {
+    words w;
+    protocol::terms t = usual;
+    t.records = 1;
+    w.slot.cursor = 6;
+    protocol::give_back<atomics>(w.slot, w.records, {.next = 4, .left = 2});
+    stop(w, t);
+    protocol::worker me;
+    CHECK(next(w, t, me).left == 0);
+    CHECK(w.records[0].left == 2);
+    CHECK(w.slot.set_aside == 2);
+  }
+  TEST_CASE("a launch with tiles set aside is not finished") {
+    words w;
+    w.chain.last = 4;
+    protocol::terms t = usual;
+    t.records = 1;
+    w.slot.cursor = 10;
+    stop(w, t);
+    protocol::give_back<atomics>(w.slot, w.records, {.next = 8, .left = 2});
+    close(w, t);
+    CHECK(w.chain.last == 4);
+    CHECK(w.published.cursor == 8);
+    CHECK(w.published.reason == static_cast<std::uint32_t>(stop_reason::gate));
+    CHECK(w.slot.cursor == 10);
+    CHECK(w.slot.set_aside == 2);
+
+    protocol::worker me;
+    CHECK(next(w, t, me).left == 2);
+    CHECK(next(w, t, me).left == 0);
+    close(w, t);
+    CHECK(w.chain.last == 5);
+    CHECK(w.published.cursor == 10);
+    CHECK(w.published.reason == static_cast<std::uint32_t>(stop_reason::none));
+    CHECK(w.slot.cursor == 0);
+    CHECK(w.slot.set_aside == 0);
   }
   TEST_CASE("the longest tile is kept") {
     words w;

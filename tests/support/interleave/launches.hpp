@@ -49,7 +49,11 @@ struct plan {
   std::uint8_t sources = 1;   ///< latency-critical threads
   std::uint8_t requests = 1;  ///< of each
   bool look_back = false;     ///< tile k waits for tile k - 1
-  bool timed = false;         ///< workers record their longest tile
+  bool gives_back = false;    ///< workers give back what is left of a claim when told to leave
+  bool yields = false;        ///< and leave a tile half done
+  bool fewer = false;         ///< what was stopped goes on with one worker less
+  std::uint8_t guide = 0;
+  bool timed = false;      ///< workers record their longest tile
   bool twice = false;      ///< every submission is queued twice, the second to resume or be stale
   bool two_lanes = false;  ///< resumes change lanes, ordered by the host alone
   std::uint32_t first_epoch = 7;
@@ -64,6 +68,7 @@ struct control_words {
   protocol::chain<atomics> chain[streams];
   protocol::slot<atomics> slot[streams][depth];
   protocol::publication<atomics> published[streams][2 * depth];
+  protocol::record<atomics> records[streams][depth][4];
   std::array<std::string, 128> names;
   unsigned used = 0;
 
@@ -81,6 +86,14 @@ struct control_words {
         add(slot[i][k].stopped_at, "stopped_at" + t);
         add(slot[i][k].longest, "longest" + t);
         add(slot[i][k].left, "left" + t);
+        if (!p.gives_back) continue;
+        add(slot[i][k].set_aside, "set_aside" + t);
+        for (unsigned w = 0; w < p.workers; ++w) {
+          const std::string r = " of record " + std::to_string(w) + t;
+          add(records[i][k][w].next, "next" + r);
+          add(records[i][k][w].left, "left" + r);
+          add(records[i][k][w].half_done, "half_done" + r);
+        }
       }
       for (unsigned k = 0; k < publications(p); ++k) {
         const std::string t = " published " + std::to_string(k) + s;
@@ -107,6 +120,7 @@ struct queued {
   std::uint32_t epoch;
   std::uint8_t ordinal, id;
   std::uint8_t start, end;  ///< tiles the host expects it to run, if nothing stops it
+  std::uint8_t workers, pad[3];
 };
 
 class launches {
@@ -124,9 +138,12 @@ class launches {
     std::uint8_t late;       ///< claims since the gate was up
     std::uint8_t limit;      ///< watcher: cursor at which its kernel is used up
     std::uint8_t longest;
-    std::uint8_t looked;                                        ///< has looked at the gate
+    std::uint8_t looked;                ///< has looked at the gate
+    std::uint8_t number, record, seen;  ///< workers: as in protocol::worker
+    std::uint8_t home, half_done;       ///< where what it holds goes; the first is half done
     std::uint8_t in_flight, next_ordinal, next_start, last_id;  // dispatcher
-    std::uint8_t pad[3];
+    std::uint8_t next_workers;
+    std::uint8_t between;  ///< workers: between two tiles of what they hold
   };
 
   /// What only the properties know.
@@ -139,8 +156,10 @@ class launches {
     std::uint8_t finished;  ///< launches
     std::uint8_t executed;  ///< tiles of the next launch, one bit each
     std::uint8_t running;
+    std::uint8_t half_done;                             ///< tiles left half done
     std::uint8_t longest;                               ///< of the next launch
     std::uint8_t told[4], told_id[4], told_longest[4];  ///< published cursor and id, by id modulo 4
+    std::uint8_t pad[3];
   };
   struct request_ghost {
     std::uint32_t raised;  ///< the epoch it raised the gate to
@@ -169,6 +188,7 @@ class launches {
       own.stream = i;
       own.lane = static_cast<std::uint8_t>(2 * i);
       own.next_ordinal = 1;
+      own.next_workers = p_.workers;
       m.spawn(s, own, {}, true);
     }
     for (std::uint8_t i = 0; i < p_.sources; ++i) {
@@ -192,6 +212,12 @@ class launches {
         for (const unsigned w :
              {slot.cursor.number, slot.stopped_at.number, slot.longest.number, slot.left.number}) {
           require(s.memory.newest(w) == 0, "a free slot is not clean");
+        }
+        if (!p_.gives_back) continue;
+        require(s.memory.newest(slot.set_aside.number) == 0, "a free slot is not clean");
+        for (unsigned w = 0; w < p_.workers; ++w) {
+          require(s.memory.newest(words_.records[i][k][w].left.number) == 0,
+                  "a record of a free slot is not empty");
         }
       }
     }
@@ -225,7 +251,8 @@ class launches {
     if (a.bits == 0 || a.word == words_.chain[who.stream].last.number) return true;
     for (const auto& slot : words_.slot[who.stream]) {
       if (a.word == slot.cursor.number || a.word == slot.stopped_at.number ||
-          a.word == slot.longest.number || a.word == slot.left.number) {
+          a.word == slot.longest.number || a.word == slot.left.number ||
+          (p_.gives_back && a.word == slot.set_aside.number)) {
         return true;
       }
     }
@@ -282,16 +309,22 @@ class launches {
   void participate(locals& me, M& m);
   template <class M>
   void run_tile(locals& me, M& m);
+  template <class M>
+  void give_back(locals& me, M& m, bool half_done);
   void close(locals& me);
   template <class M>
   void advance(M& m, std::uint8_t lane);
 
   [[nodiscard]] protocol::terms terms_of(const queued& q) const {
-    const unsigned counted = p_.workers + (p_.watcher && p_.wrong != mistake::uncounted_watcher);
-    return {q.ordinal, p_.tiles, q.id, q.epoch, counted, p_.batch};
+    const unsigned counted = q.workers + (p_.watcher && p_.wrong != mistake::uncounted_watcher);
+    return {q.ordinal, p_.tiles, q.id,     q.epoch,
+            counted,   p_.batch, p_.guide, p_.gives_back ? p_.workers : 0u};
   }
   auto& slot_of(unsigned stream, unsigned ordinal) {
     return words_.slot[stream][ordinal % p_.depth];
+  }
+  auto* records_of(unsigned stream, unsigned ordinal) {
+    return words_.records[stream][ordinal % p_.depth];
   }
   auto& published(unsigned stream, unsigned id) {
     return words_.published[stream][id % control_words::publications(p_)];

@@ -3,6 +3,8 @@
 // closes them.
 #pragma once
 
+#include <bit>
+
 #include "support/interleave/launches.hpp"
 
 namespace interleave {
@@ -14,13 +16,14 @@ void launches::advance(M& m, std::uint8_t lane) {
   auto& s = m.now();
   lane_ghost& l = s.known.lane[lane];
   auto* const views = s.parked + parked_lane(lane);
-  const auto start = [&](role r, unsigned limit) {
+  const auto start = [&](role r, unsigned limit, std::uint8_t number = 0) {
     locals own{};
     own.role = r;
     own.sub = l.sub[0];
     own.stream = static_cast<std::uint8_t>(lane / 2);
     own.lane = lane;
     own.limit = static_cast<std::uint8_t>(limit);
+    own.number = own.record = number;
     auto seen = views[1];
     const bool whole = p_.gated || l.ordinal == l.sub[0].ordinal;
     whole ? seen.join(views[0]) : seen.join_words(views[0]);
@@ -57,7 +60,7 @@ void launches::advance(M& m, std::uint8_t lane) {
   if (l.size == 0) return;
   l.running = 1;
   if (p_.gated) return advance(m, lane);
-  for (std::uint8_t i = 0; i < p_.workers; ++i) start(worker, 0);
+  for (std::uint8_t i = 0; i < l.sub[0].workers; ++i) start(worker, 0, i);
   if (p_.watcher) start(watcher, p_.tiles);
 }
 
@@ -85,6 +88,8 @@ void launches::participate(locals& me, M& m) {
     return;
   }
   if (me.count > 0 && (p_.wrong != mistake::leave_first || me.stage == 3)) {
+    if (p_.gives_back && me.began == 0 && me.between != 0 && protocol::raised(slot))
+      return give_back(me, m, false);
     run_tile(me, m);
     if (me.count == 0 && (me.role == block || me.stage == 3)) me.done = 1;
     return;
@@ -110,7 +115,7 @@ void launches::participate(locals& me, M& m) {
     return;
   }
   if (me.role == watcher) {
-    if (protocol::exhausted(slot, std::uint64_t{me.limit})) {
+    if (protocol::exhausted(slot, t, std::uint64_t{me.limit})) {
       me.stage = 2;
       return;
     }
@@ -133,18 +138,31 @@ void launches::participate(locals& me, M& m) {
       return;
     }
   }
-  const protocol::claimed c = protocol::claim(slot, t);
-  if (c.count == 0) {
+  protocol::worker w{me.number, me.sub.workers, me.record, me.seen};
+  protocol::holding h;
+  if (me.role == worker) {
+    h = protocol::next(slot, records_of(me.stream, me.sub.ordinal), t, w);
+  } else {
+    const protocol::claimed c = protocol::claim(slot, t);
+    h = {c.first, c.count, 0, false};
+  }
+  const bool from_record = h.left != 0 && me.role == worker && w.seen == me.seen;
+  me.record = static_cast<std::uint8_t>(w.record);
+  me.seen = static_cast<std::uint8_t>(w.seen);
+  if (h.left == 0) {
     me.stage = 2;
     return;
   }
-  require(c.first + c.count <= p_.tiles, "a claim reaches beyond the grid");
-  me.at = static_cast<std::uint8_t>(c.first);
-  me.count = static_cast<std::uint8_t>(c.count);
+  require(h.next + h.left <= p_.tiles, "a claim reaches beyond the grid");
+  me.at = static_cast<std::uint8_t>(h.next);
+  me.count = static_cast<std::uint8_t>(h.left);
+  me.home = static_cast<std::uint8_t>(h.record);
+  me.half_done = h.half_done ? 1 : 0;
   // How long a submission may go on: not at all once it is stopped; a worker that looks before each
   // claim may claim once more after the gate was raised.
   const std::uint64_t passed = m.attached([&](auto& s) {
-    require((m.newest(slot.cursor) & protocol::raised_bit) == 0, "a claim succeeds after the stop");
+    require(from_record || (m.newest(slot.cursor) & protocol::raised_bit) == 0,
+            "a claim succeeds after the stop");
     if (std::remove_cvref_t<decltype(s.memory)>::weak || p_.checks_once) return 0u;
     const auto& gate = p_.watcher ? words_.device_gate.epoch : words_.host_gate.epoch;
     const auto now = static_cast<std::uint32_t>(m.newest(gate));
@@ -153,6 +171,26 @@ void launches::participate(locals& me, M& m) {
   me.late = static_cast<std::uint8_t>(me.late + passed);
   require(me.late <= 1, "a worker claims again after the gate was raised");
   if (p_.wrong == mistake::leave_first) me.stage = 2;
+}
+
+/// Told to leave, with tiles in hand.
+template <class M>
+void launches::give_back(locals& me, M& m, bool half_done) {
+  if (half_done) {
+    m.attached([&](auto& s) {
+      stream_ghost& known = s.known.stream[me.stream];
+      const unsigned bit = 1u << me.at;
+      known.running = static_cast<std::uint8_t>(known.running & ~bit);
+      known.half_done = static_cast<std::uint8_t>(known.half_done | bit);
+      // The state it keeps.
+      m.write_cell(cell(me.stream, me.sub.ordinal, me.at));
+      return 0u;
+    });
+  }
+  const protocol::holding h{me.at, me.count, me.home, half_done};
+  protocol::give_back(slot_of(me.stream, me.sub.ordinal), records_of(me.stream, me.sub.ordinal), h);
+  me.at = me.count = me.began = me.half_done = 0;
+  me.stage = 2;
 }
 
 template <class M>
@@ -166,6 +204,10 @@ void launches::run_tile(locals& me, M& m) {
               "a tile runs before the launch in front is finished");
       require((known.executed & bit) == 0 && (known.running & bit) == 0, "a tile runs twice");
       known.running = static_cast<std::uint8_t>(known.running | bit);
+      require(((known.half_done & bit) != 0) == (me.half_done != 0),
+              "a tile is re-entered that was not left, or begun anew");
+      known.half_done = static_cast<std::uint8_t>(known.half_done & ~bit);
+      if (me.half_done != 0) m.read_cell(cell(me.stream, me.sub.ordinal, me.at));
       if (me.sub.ordinal > 1) {
         for (unsigned k = 0; k < p_.tiles; ++k)
           m.read_cell(cell(me.stream, me.sub.ordinal - 1u, k));
@@ -176,6 +218,8 @@ void launches::run_tile(locals& me, M& m) {
     me.began = static_cast<std::uint8_t>(begun);
     return;
   }
+  if (p_.yields && protocol::raised(slot_of(me.stream, me.sub.ordinal)))
+    return give_back(me, m, true);
   m.visible([&](auto& s) {
     stream_ghost& known = s.known.stream[me.stream];
     require((known.running & bit) != 0, "a tile ends that does not run");
@@ -190,10 +234,11 @@ void launches::run_tile(locals& me, M& m) {
     if (p_.timed && ns > known.longest) known.longest = ns;
     return 0u;
   });
-  me.began = 0;
+  me.began = me.half_done = 0;
+  me.between = 1;
   if (p_.timed && me.at + 1 > me.longest) me.longest = static_cast<std::uint8_t>(me.at + 1);
   ++me.at;
-  if (--me.count == 0) me.at = 0;
+  if (--me.count == 0) me.at = me.between = 0;
 }
 
 inline void launches::close(locals& me) {
@@ -217,8 +262,12 @@ void launches::stored(const access& a, M& m) {
     const auto all = static_cast<std::uint8_t>((1u << p_.tiles) - 1);
     const auto clean = [&](unsigned ordinal, std::uint64_t cursor) {
       const auto& slot = slot_of(i, ordinal);
+      std::uint64_t aside = 0;
+      for (unsigned w = 0; p_.gives_back && w < p_.workers; ++w)
+        aside += m.newest(records_of(i, ordinal)[w].left);
+      if (p_.gives_back && m.newest(slot.set_aside) != aside) return false;
       return m.newest(slot.left) == 0 && m.newest(slot.stopped_at) == 0 &&
-             m.newest(slot.cursor) == cursor;
+             m.newest(slot.cursor) == cursor + aside;
     };
     if (a.word == words_.chain[i].last.number) {
       const std::uint64_t moved = m.newest(words_.chain[i].last);
@@ -247,7 +296,9 @@ void launches::stored(const access& a, M& m) {
       const unsigned done = finished ? all : known.executed;
       const std::uint64_t cursor = m.newest(p.cursor);
       require(known.running == 0, "published while a tile runs");
-      require(done == (1u << cursor) - 1u, "the published cursor is not the number of tiles done");
+      require(p_.gives_back ? std::popcount(done) == static_cast<int>(cursor)
+                            : done == (1u << cursor) - 1u,
+              "the published cursor is not the number of tiles done");
       require(finished || known.finished + 1 == q.ordinal, "published out of order");
       require(clean(q.ordinal, finished ? 0 : cursor), "published before the slot is ready");
       require(m.newest(p.longest) == known.longest, "the longest tile is not what was published");

@@ -41,6 +41,7 @@ void launches::submit(locals& me, M& m, std::uint32_t epoch) {
   q.epoch = epoch;
   q.ordinal = me.next_ordinal;
   q.start = me.next_start;
+  q.workers = me.next_workers;
   unsigned end = p_.tiles;
   const unsigned most = me.next_start + unsigned{p_.kernels} * p_.workers * p_.batch;
   if (p_.gated && most < end) end = most;
@@ -73,6 +74,7 @@ void launches::submit(locals& me, M& m, std::uint32_t epoch) {
   } else {
     ++me.next_ordinal;
     me.next_start = 0;
+    me.next_workers = p_.workers;
   }
 }
 
@@ -91,6 +93,7 @@ void launches::settle(locals& me, M& m, const protocol::outcome& o) {
     }
     require(finished == (o.cursor == p_.tiles), "the host reads another reason than was published");
     // What the publication says is done can be used.
+    if (p_.gives_back && !finished) return 0u;  // which ones, only the records say
     for (unsigned k = 0; k < o.cursor; ++k) m.read_cell(cell(me.stream, me.sub.ordinal, k));
     return 0u;
   });
@@ -114,6 +117,8 @@ void launches::settle(locals& me, M& m, const protocol::outcome& o) {
   if (me.in_flight == 0 || p_.gated) {
     me.next_ordinal = finished ? static_cast<std::uint8_t>(ended.ordinal + 1) : ended.ordinal;
     me.next_start = finished ? std::uint8_t{0} : static_cast<std::uint8_t>(o.cursor);
+    const bool less = p_.fewer && !finished && p_.workers > 1;
+    me.next_workers = static_cast<std::uint8_t>(p_.workers - less);
   }
   if (p_.two_lanes && (alone || p_.wrong == mistake::lanes_apart)) me.lane ^= 1u;
 }
