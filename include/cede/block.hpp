@@ -3,6 +3,8 @@
 #pragma once
 
 #include <cede/config.hpp>
+#include <cede/detail/atomics.hpp>
+#include <cede/protocol.hpp>
 #include <cede/shape.hpp>
 
 #include <atomic>
@@ -21,6 +23,10 @@ class host_tile {
   /// Storage of `bytes` bytes named by `key`, the same for all threads of the tile.
   virtual void* shared(const void* key, std::size_t bytes, std::size_t align) = 0;
   virtual void* dynamic_shared() = 0;
+  virtual bool should_yield() = 0;
+  [[nodiscard]] virtual bool resumed() const = 0;
+  /// Where the tile keeps its state; throws unless it holds one of `bytes` bytes.
+  [[nodiscard]] virtual void* state(std::size_t bytes) const = 0;
 
  protected:
   ~host_tile() = default;
@@ -32,6 +38,15 @@ struct shared_key {
   static constexpr char value = 0;
 };
 
+/// The same for a tile of a persistent launch on the CUDA device, a copy per thread.
+struct device_tile {
+  const protocol::slot<atomics>* slot = nullptr;
+  void* state = nullptr;
+  std::uint32_t state_bytes = 0;
+  bool resumed = false;
+  bool yielded = false;
+};
+
 #if CEDE_NVCC
 extern __shared__ __align__(128) unsigned char cede_dynamic_shared[];
 #endif
@@ -41,7 +56,7 @@ extern __shared__ __align__(128) unsigned char cede_dynamic_shared[];
 /// One tile, as its body sees it. Passed by value; cheap to copy; valid during the call only.
 ///
 /// Every member may be called by every thread of the tile, on the CUDA device and on the host
-/// device alike. Only `sync()` waits.
+/// device alike. Only `sync()` and `should_yield()` wait.
 class block {
  public:
   /// Position of this tile in the grid of the launch (what `blockIdx` is natively).
@@ -121,6 +136,50 @@ class block {
 #endif
   }
 
+  /// True once the launch has been told to give way: the tile may keep what it needs in `state()`
+  /// and return, and is re-entered later. Of an `independent` body only; always false in forms
+  /// other than persistent, and where the body returns all the same the tile counts as half done.
+  /// Called by all threads of the tile, none of which has returned; all get the same answer. Waits
+  /// for the other threads of the tile.
+  [[nodiscard]] CEDE_BODY bool should_yield() const {
+#if defined(__CUDA_ARCH__)
+    if (device_ == nullptr || device_->slot == nullptr) return false;
+    const bool leader = (threadIdx.x | threadIdx.y | threadIdx.z) == 0;
+    const unsigned told = leader && protocol::raised<detail::atomics>(*device_->slot) ? 1 : 0;
+    unsigned any;
+    asm volatile(
+        "{\n\t.reg .pred in, any;\n\tsetp.ne.u32 in, %1, 0;\n\t"
+        "barrier.cta.red.or.pred any, 0, in;\n\tselp.u32 %0, 1, 0, any;\n\t}"
+        : "=r"(any)
+        : "r"(told)
+        : "memory");
+    if (any != 0) device_->yielded = true;
+    return any != 0;
+#else
+    return host_->should_yield();
+#endif
+  }
+  /// True if this tile was left half done and is re-entered.
+  [[nodiscard]] CEDE_BODY bool resumed() const {
+#if defined(__CUDA_ARCH__)
+    return device_ != nullptr && device_->resumed;
+#else
+    return host_->resumed();
+#endif
+  }
+  /// What the tile keeps while it is left half done, in device memory, one object for the whole
+  /// tile. `T` is the body's `state`. Only where `resumed()` is true, or `should_yield()` has
+  /// returned true: elsewhere the host device throws `contract_error` and the CUDA device traps.
+  template <class T>
+  [[nodiscard]] CEDE_BODY T& state() const {
+#if defined(__CUDA_ARCH__)
+    if (device_ == nullptr || sizeof(T) > device_->state_bytes) asm volatile("trap;");
+    return *static_cast<T*>(device_->state);
+#else
+    return *static_cast<T*>(host_->state(sizeof(T)));
+#endif
+  }
+
   /// Adds `v` to `*p` atomically among all tiles of the device; returns the value before. Relaxed.
   /// `T`: int, unsigned, unsigned long long, float or double.
   template <class T>
@@ -133,7 +192,8 @@ class block {
   }
 
   /// Made by the adapters; user code receives it.
-  CEDE_BODY block(index3 index, index3 grid) : index_(index), grid_(grid) {}
+  CEDE_BODY block(index3 index, index3 grid, detail::device_tile* device = nullptr)
+      : index_(index), grid_(grid), device_(device) {}
   block(index3 index, index3 grid, index3 dim, index3 thread, detail::host_tile& host)
       : index_(index), grid_(grid), dim_(dim), thread_(thread), host_(&host) {}
 
@@ -143,6 +203,7 @@ class block {
   index3 dim_{};
   index3 thread_{};
   detail::host_tile* host_ = nullptr;
+  detail::device_tile* device_ = nullptr;
 };
 
 CEDE_END_NAMESPACE

@@ -49,6 +49,14 @@ CEDE_TRAIT(unsigned, max_threads, 0, "256")
 CEDE_TRAIT(unsigned, min_blocks, 0, "2")
 #undef CEDE_TRAIT
 
+/// Bytes of what a body keeps of a tile left half done, declared as `using state = …;`; 0 =
+/// nothing.
+template <class B>
+constexpr std::size_t trait_state_bytes() {
+  if constexpr (requires { typename B::state; }) return sizeof(typename B::state);
+  return 0;
+}
+
 /// The name of a type as the compiler writes it, for messages and timelines.
 template <class T>
 std::string_view type_name() {
@@ -160,9 +168,17 @@ struct pack_from<T, Rest...> {
   }
 };
 
+template <class B>
+struct state_of {};
+template <class B>
+  requires requires { typename B::state; }
+struct state_of<B> {
+  using state = typename B::state;
+};
+
 /// A body with its arguments: what is copied to the device.
 template <class B, class... P>
-struct bound {
+struct bound : state_of<B> {
   static constexpr bool native = trait_native<B>();
   static constexpr bool whole = trait_whole<B>();
   static constexpr bool looks_back = trait_looks_back<B>();
@@ -203,12 +219,13 @@ constexpr auto bind_body(B body, Args&&... args) {
     using result = typename parameters::template apply<binder<B>::template to>;
     return [&]<class... P>(bound<B, P...>*) {
       check_call<B, P...>();
-      return bound<B, P...>{std::move(body), pack_from<P...>::make(std::forward<Args>(args)...)};
+      return bound<B, P...>{
+          {}, std::move(body), pack_from<P...>::make(std::forward<Args>(args)...)};
     }(static_cast<result*>(nullptr));
   } else {
     check_call<B, std::decay_t<Args>...>();
     return bound<B, std::decay_t<Args>...>{
-        std::move(body), pack_from<std::decay_t<Args>...>::make(std::forward<Args>(args)...)};
+        {}, std::move(body), pack_from<std::decay_t<Args>...>::make(std::forward<Args>(args)...)};
   }
 }
 
@@ -229,6 +246,15 @@ constexpr void check_body() {
       !(trait_looks_back<B>() && trait_independent<B>()),
       "cede: a body cannot be both 'looks_back' (waits on earlier tiles) and 'independent' "
       "(tiles may be given back)");
+  if constexpr (trait_state_bytes<B>() != 0) {
+    static_assert(trait_independent<B>(),
+                  "cede: a body that declares 'state' leaves tiles half done, so it must be "
+                  "'independent'; declare 'static constexpr bool independent = true;'");
+    static_assert(
+        std::is_trivially_copyable_v<typename B::state>,
+        "cede: the 'state' of a body is kept byte by byte in device memory, so it must be "
+        "trivially copyable");
+  }
   static_assert(trait_min_blocks<B>() == 0 || trait_max_threads<B>() != 0,
                 "cede: a body that declares 'min_blocks' declares 'max_threads' as well, as "
                 "__launch_bounds__ does");

@@ -34,6 +34,7 @@ using gate_words = protocol::gate<atomics>;
 using slot_words = protocol::slot<atomics>;
 using chain_words = protocol::chain<atomics>;
 using publication_words = protocol::publication<atomics>;
+using record_words = protocol::record<atomics>;
 using activity_words = protocol::activity<atomics>;
 
 /// The device code of one body, where nvcc compiled it: addresses of `__global__` functions, and
@@ -53,6 +54,8 @@ struct kernel_entry {
   body_traits traits;
   std::size_t bytes = 0;
   std::size_t align = 1;
+  /// What a tile keeps while it is left half done (`using state = …;` in the body); 0 = nothing.
+  std::size_t state_bytes = 0;
   /// Runs the body for one thread of one tile on the host.
   void (*host_run)(const void* body, block b) = nullptr;
   /// Null where a host compiler made the entry.
@@ -67,6 +70,9 @@ struct control {
   gate_words* host_gate = nullptr;    ///< in memory both sides see
   gate_words* device_gate = nullptr;  ///< the device's copy; may be null where it reads the host's
   publication_words* published = nullptr;
+  record_words* records = nullptr;  ///< terms.records of them; null if none
+  std::byte* words = nullptr;       ///< of the workers, where shared memory has no room for them
+  std::byte* state = nullptr;       ///< what tiles left half done keep, an area per record
 };
 
 /// One trip of (a part of) a launch to the device.
@@ -89,7 +95,8 @@ struct device_facts {
   std::string driver;   ///< empty on the host device
   std::string runtime;  ///< empty on the host device
   unsigned sms = 1;
-  unsigned watchers = 0;  ///< extra participants of a submission that forward the gate
+  unsigned watchers = 0;       ///< extra participants of a submission that forward the gate
+  unsigned blocks_per_sm = 1;  ///< most resident blocks of any kernel
   shape_limits limits{};
   /// Streams that may stand in a wait at once without holding up any other: they share few hardware
   /// queues, and a queue whose head waits holds up all streams mapped to it, whatever their
@@ -97,6 +104,11 @@ struct device_facts {
   unsigned parked_limit = 1U << 30U;
   bool cuda = false;
 };
+
+/// Workers a launch can have at most.
+constexpr std::size_t most_workers(const device_facts& f) {
+  return std::size_t{f.sms} * f.blocks_per_sm;
+}
 
 /// Priority classes of raw streams.
 enum class stream_class : std::uint8_t {
@@ -126,6 +138,8 @@ class device {
   /// Zeroed words, alive as long as the device. `shared_with_host`: memory both sides see and may
   /// store to. Set-up only: may wait for the device.
   virtual void* words(std::size_t bytes, bool shared_with_host) = 0;
+  /// Device memory, not initialised, alive as long as the device. Waits for no work of it.
+  virtual void* memory(std::size_t bytes) = 0;
   /// Address by which the device reaches words shared with the host (the same where it is unified).
   virtual void* device_address(void* shared_words) = 0;
   /// Loads a body's code and raises its limits, so that its first launch needs nothing from the
@@ -136,6 +150,13 @@ class device {
   /// Most resident blocks per SM of this body, shape and form; 0 = does not fit, with `why`.
   virtual unsigned blocks_per_sm(const kernel_entry& k, const shape& s, form how,
                                  std::string* why) = 0;
+
+  /// True if the words of a persistent worker do not fit beside the body's shared memory.
+  [[nodiscard]] virtual bool words_in_memory(const kernel_entry& k, const shape& s) {
+    static_cast<void>(k);
+    static_cast<void>(s);
+    return false;
+  }
 
   /// Queues a submission: whole and slices run as native blocks; gated and persistent by protocol.
   virtual void submit(cudaStream_t s, const submission& what) = 0;

@@ -46,12 +46,7 @@ class preemptible {
     detail::device& d = device_.machine();
     if constexpr (Form != form::automatic) options.form = Form;
     d.prepare(entry());
-    plan_ = detail::make_plan(d.facts(), entry(), shape_, options, [&](form how) {
-      std::string why;
-      const unsigned fit = d.blocks_per_sm(entry(), shape_, how, &why);
-      if (fit == 0) throw invalid_argument("launch of " + std::string(entry().name) + ": " + why);
-      return fit;
-    });
+    plan_ = detail::plan_on(d, entry(), shape_, options);
     if (plan_.how != form::gated && plan_.how != form::persistent) {
       throw not_supported(
           "launch of " + std::string(entry().name) +
@@ -60,6 +55,14 @@ class preemptible {
     }
     tiles_ = shape_.tiles();
     words_ = device_.take_words();
+    if (plan_.records != 0 && words_.records == nullptr) {
+      words_.records = static_cast<detail::record_words*>(
+          d.words(sizeof(detail::record_words) * detail::most_workers(d.facts()), false));
+    }
+    if (plan_.memory.bytes > words_.memory_bytes) {
+      words_.memory = static_cast<std::byte*>(d.memory(plan_.memory.bytes));
+      words_.memory_bytes = plan_.memory.bytes;
+    }
     owned_ = true;
     cursor_ = tiles_;  // nothing launched yet: the first launch starts anew
   }
@@ -118,14 +121,13 @@ class preemptible {
                   .chain = words_.chain,
                   .host_gate = words_.host_gate,
                   .device_gate = words_.device_gate,
-                  .published = words_.published};
+                  .published = words_.published,
+                  .records = words_.records};
     detail::device& d = device_.machine();
     running_ = true;
     launched_ = true;
     if (plan_.how == form::persistent) {
-      const std::uint64_t rest = tiles_ - cursor_;
-      what.count = std::min(plan_.workers, (rest - 1) / plan_.batch + 1);
-      what.terms.participants = static_cast<std::uint32_t>(what.count) + d.facts().watchers;
+      detail::fill_persistent(what, plan_, tiles_ - cursor_, d.facts().watchers, words_.memory);
       d.submit(stream, what);
       return;
     }
@@ -251,12 +253,21 @@ class preemptible {
   void settle() {
     detail::device& d = device_.machine();
     d.fill(words_.lane, words_.slot, 0, sizeof *words_.slot);
+    clear_records();
     *words_.scratch = words_.ordinal;
     d.copy(words_.lane, &words_.chain->last, words_.scratch, sizeof *words_.scratch);
     d.synchronize(words_.lane);
   }
+  void clear_records() {
+    if (plan_.records == 0) return;
+    device_.machine().fill(words_.lane, words_.records, 0,
+                           plan_.records * sizeof(detail::record_words));
+  }
   void set_slot_cursor(std::uint64_t tile) {
     detail::device& d = device_.machine();
+    // Nothing is left half done or given back of what came before.
+    d.fill(words_.lane, words_.slot, 0, sizeof *words_.slot);
+    clear_records();
     *words_.scratch = tile;
     d.copy(words_.lane, &words_.slot->cursor, words_.scratch, sizeof *words_.scratch);
     d.synchronize(words_.lane);

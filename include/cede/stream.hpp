@@ -229,6 +229,7 @@ class stream {
     l.geometry = geometry;
     l.tiles = geometry.tiles();
     l.body = detail::body_bytes(body, k.bytes);
+    l.memory = s.owner->worker_memory_of(s, l.plan.memory.bytes);
     op.work = std::move(l);
     s.owner->enqueue(s, std::move(op));
   }

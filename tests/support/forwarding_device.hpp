@@ -23,6 +23,7 @@ class forwarding_device : public cede::detail::device {
   cudaStream_t make_stream(cede::detail::stream_class c) override { return to_->make_stream(c); }
   void destroy_stream(cudaStream_t s) noexcept override { to_->destroy_stream(s); }
   void* words(std::size_t bytes, bool shared) override { return to_->words(bytes, shared); }
+  void* memory(std::size_t bytes) override { return to_->memory(bytes); }
   void* device_address(void* words) override { return to_->device_address(words); }
   void prepare(const cede::detail::kernel_entry& k) override { to_->prepare(k); }
   bool prepared(const cede::detail::kernel_entry& k) const override { return to_->prepared(k); }

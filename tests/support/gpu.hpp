@@ -198,4 +198,22 @@ class random_raiser {
   std::thread thread_;
 };
 
+/// Launches until finished while another thread raises; returns how often the launch left early.
+template <class Job>
+int run_preempted(Job& job, cudaStream_t s) {
+  int yields = 0;
+  for (;;) {
+    job.launch(s);
+    REQUIRE_MESSAGE(job.wait_for(patience()), "the launch neither finished nor left in time");
+    if (job.finished()) return yields;
+    ++yields;
+  }
+}
+
+struct raw_stream {
+  cudaStream_t s = nullptr;
+  raw_stream() { CUDA_OK(cudaStreamCreateWithFlags(&s, cudaStreamNonBlocking)); }
+  ~raw_stream() { cudaStreamDestroy(s); }
+};
+
 }  // namespace test

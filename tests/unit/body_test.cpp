@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Bodies: traits, arguments converted on the host, and what a body sees of its tile.
 #include <cede/body.hpp>
+#include <cede/detail/registration.hpp>
 
 #include <doctest/doctest.h>
 
@@ -17,6 +18,11 @@ class fake_tile final : public cede::detail::host_tile {
     return storage;
   }
   void* dynamic_shared() override { return storage; }
+  bool should_yield() override { return told; }
+  [[nodiscard]] bool resumed() const override { return told; }
+  [[nodiscard]] void* state(std::size_t) const override { return kept; }
+  bool told = false;
+  void* kept = nullptr;
   int syncs = 0;
   const void* keys[8] = {};
   int used = 0;
@@ -26,6 +32,13 @@ class fake_tile final : public cede::detail::host_tile {
 cede::block first_thread(fake_tile& t) { return {{1, 2, 3}, {4, 5, 6}, {8, 4, 2}, {3, 1, 1}, t}; }
 
 struct plain {
+  void operator()(cede::block) const {}
+};
+struct keeps {
+  struct state {
+    int a[3];
+  };
+  static constexpr bool independent = true;
   void operator()(cede::block) const {}
 };
 struct declared {
@@ -85,6 +98,25 @@ TEST_CASE("a body with a template call operator takes arguments as they are") {
   fake_tile t;
   cede::detail::bind_body(takes_anything{&bytes}, std::int16_t{4})(first_thread(t));
   CHECK(bytes == 2);
+}
+
+TEST_CASE("a block asks its tile about giving way, and finds its state there") {
+  fake_tile t;
+  CHECK_FALSE(first_thread(t).should_yield());
+  CHECK_FALSE(first_thread(t).resumed());
+  int kept = 7;
+  t.told = true;
+  t.kept = &kept;
+  CHECK(first_thread(t).should_yield());
+  CHECK(first_thread(t).resumed());
+  CHECK(&first_thread(t).state<int>() == &kept);
+}
+
+TEST_CASE("what a body declares as its state stays when arguments are bound") {
+  CHECK(cede::detail::trait_state_bytes<plain>() == 0);
+  CHECK(cede::detail::trait_state_bytes<keeps>() == 12);
+  CHECK(cede::detail::trait_state_bytes<cede::detail::bound<keeps, int>>() == 12);
+  CHECK(cede::detail::entry_of<keeps, cede::detail::this_compiler, true>().state_bytes == 12);
 }
 
 TEST_CASE("a block knows its tile and its thread") {

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Parts of the host device that need no thread: decoding tiles, counting blocks, faults.
+// Parts of the host device that need no thread: counting blocks, faults.
 #include <cede/detail/host_faults.hpp>
 #include <cede/detail/host_kernel.hpp>
 
@@ -21,29 +21,6 @@ struct nothing {
 };
 
 }  // namespace
-
-TEST_CASE("a linear tile is decoded x fastest, up to the largest grid") {
-  using detail::tile_index;
-  const cede::extent grid{3, 4, 5};
-  std::uint64_t tile = 0;
-  for (std::uint32_t z = 0; z < 5; ++z) {
-    for (std::uint32_t y = 0; y < 4; ++y) {
-      for (std::uint32_t x = 0; x < 3; ++x) {
-        CHECK(tile_index(tile++, grid) == cede::index3{x, y, z});
-      }
-    }
-  }
-  const cede::extent largest{2147483647, 65535, 65535};
-  const std::uint64_t tiles = largest.count();
-  CHECK(tile_index(0, largest) == cede::index3{0, 0, 0});
-  CHECK(tile_index(2147483647, largest) == cede::index3{0, 1, 0});
-  CHECK(tile_index(tiles - 1, largest) == cede::index3{2147483646, 65534, 65534});
-  CHECK(tile_index(tiles - 2147483647, largest) == cede::index3{0, 65534, 65534});
-  CHECK(tile_index(tiles - 2147483648, largest) == cede::index3{2147483646, 65533, 65534});
-  CHECK(tile_index(2147483646, {2147483647}) == cede::index3{2147483646, 0, 0});
-  CHECK(tile_index(65534, {1, 65535, 1}) == cede::index3{0, 65534, 0});
-  CHECK(tile_index(65534, {1, 1, 65535}) == cede::index3{0, 0, 65534});
-}
 
 TEST_CASE("the blocks of a kernel end once, in whatever portions they are counted") {
   detail::host_kernel k(cede_test::native(nothing{}, {.grid = 10}));

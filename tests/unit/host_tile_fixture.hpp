@@ -27,7 +27,7 @@ void call(const void* body, block b) {
 template <class F>
 std::exception_ptr run(tile_runner& runner, const F& body, index3 dim, std::size_t dynamic = 0,
                        const std::atomic<bool>* given_up = nullptr) {
-  return runner.run(&call<F>, &body, {2, 3, 4}, {5, 6, 7}, dim, dynamic, given_up);
+  return runner.run(&call<F>, &body, {2, 3, 4}, {5, 6, 7}, dim, dynamic, nullptr, given_up);
 }
 
 template <class F>

@@ -6,6 +6,8 @@
 
 #include <doctest/doctest.h>
 
+#include <cstddef>
+
 using cede::form;
 using cede::launch_options;
 using namespace cede::detail;
@@ -73,23 +75,78 @@ TEST_CASE(
   CHECK(planned({.grid = 100}, {.slices = 16}).how == form::sliced);
 }
 
-TEST_CASE("the adapter's words go behind the body's shared memory and move nothing") {
-  CHECK(place_mail(0, 0, 1000).offset == 0);
-  CHECK(place_mail(0, 0, 1000).shared == mail_bytes);
-  CHECK(place_mail(100, 0, 1000).offset == 112);
-  CHECK_FALSE(place_mail(100, 0, 1000).overlay);
-  CHECK(place_mail(100, 0, 1000).offset % 16 == 0);
+TEST_CASE("tiles per claim shrink towards the end; one by one they need not") {
+  CHECK(planned({.grid = 100000}, {}).guide == 0);
+  const plan p = planned({.grid = 100000}, {.tiles_per_claim = 8});
+  CHECK(p.batch == 8);
+  CHECK(p.workers == 40);
+  CHECK(p.guide == 7);  // half of a 40th, rounded down to a power of two: a 128th
 }
 
-TEST_CASE("where the body leaves no room the words share its first bytes") {
-  for (std::size_t left : {0U, 1U, 16U, 31U}) {
-    const mail_place p = place_mail(1024 - left, 0, 1024);
-    CHECK(p.overlay);
+TEST_CASE("only an independent body gives back, and only where there is something to give back") {
+  const cede::body_traits independent{.independent = true};
+  CHECK(planned({.grid = 1000}, {.tiles_per_claim = 4}).records == 0);
+  CHECK(planned({.grid = 1000}, {.tiles_per_claim = 4}, independent).records == 40);
+  CHECK(planned({.grid = 1000}, {}, independent).records == 0);
+  kernel_entry k = entry(independent);
+  k.state_bytes = 200;
+  const auto fit = [](form) { return 8U; };
+  const plan p = make_plan(facts(), k, {.grid = 1000}, {}, fit);
+  CHECK(p.records == 40);
+  CHECK(p.memory.state == 0);
+  CHECK(p.memory.bytes == 40 * 256);
+  const plan full = make_plan(facts(), k, {.grid = 1000}, {}, fit, true);
+  CHECK(full.memory.state == 40 * worker_words_bytes);
+  CHECK(full.memory.bytes == 40 * (worker_words_bytes + 256));
+  CHECK(make_plan(facts(), k, {.grid = 1000}, {.form = form::gated}, fit, true).memory.bytes == 0);
+}
+
+TEST_CASE("all workers come back to what they gave back, however little is left") {
+  plan p = planned({.grid = 1000}, {.tiles_per_claim = 4}, {.independent = true});
+  alignas(128) std::byte memory[256];
+  p.memory.state = 128;
+  submission what;
+  fill_persistent(what, p, 3, 1, memory);
+  CHECK(what.count == 40);
+  CHECK(what.terms.participants == 41);
+  CHECK(what.terms.records == 40);
+  CHECK(what.terms.batch == 4);
+  CHECK(what.terms.guide == p.guide);
+  CHECK(what.words.words == memory);
+  CHECK(what.words.state == memory + 128);
+  fill_persistent(what, planned({.grid = 1000}, {}), 3, 1, nullptr);
+  CHECK(what.count == 3);
+  CHECK(what.terms.participants == 4);
+  CHECK(what.words.state == nullptr);
+}
+
+TEST_CASE("the adapter's words go behind the body's shared memory and move nothing") {
+  for (const form how : {form::gated, form::persistent}) {
+    CHECK(place_own(how, 0, 0, 1000).offset == 0);
+    CHECK(place_own(how, 0, 0, 1000).shared == own_bytes(how));
+    CHECK(place_own(how, 100, 0, 1000).offset == 112);
+    CHECK(place_own(how, 100, 0, 1000).shared == 112 + own_bytes(how));
+    CHECK(place_own(how, 100, 0, 1000).fits);
+    CHECK(place_own(how, 1024 - own_bytes(how), 0, 1024).fits);
+    CHECK_FALSE(place_own(how, 1024 - own_bytes(how) + 1, 0, 1024).fits);
+  }
+}
+
+TEST_CASE("where the body leaves no room: a gated block's share its first bytes") {
+  for (std::size_t left : {0U, 1U, 15U}) {
+    const own_place p = place_own(form::gated, 1024 - left, 0, 1024);
+    CHECK_FALSE(p.fits);
     CHECK(p.offset == 0);
     CHECK(p.shared == 1024 - left);
   }
-  CHECK_FALSE(place_mail(1024 - 32, 0, 1024).overlay);
-  CHECK(place_mail(8, 1020, 1024).shared == mail_bytes);  // refused later, with the sizes named
+  // Refused later, with the sizes named.
+  CHECK(place_own(form::gated, 8, 1020, 1024).shared == own_bytes(form::gated));
+}
+
+TEST_CASE("where the body leaves no room: a worker's are elsewhere, the launch is as it was") {
+  const own_place p = place_own(form::persistent, 1000, 0, 1024);
+  CHECK_FALSE(p.fits);
+  CHECK(p.shared == 1000);
 }
 
 TEST_CASE("a whole launch keeps its native grid; a slice is one row with an offset") {
@@ -109,17 +166,29 @@ TEST_CASE("a whole launch keeps its native grid; a slice is one row with an offs
   CHECK(a.first == 5);
   CHECK(g.x == 7);
   CHECK(g.y == 1);
-  CHECK(a.grid == cede::index3{4, 3, 2});
+  CHECK(a.grid.grid == cede::index3{4, 3, 2});
 }
 
 TEST_CASE("workers and chunks get one block more, the watcher") {
+  kernel_entry k = entry();
+  k.state_bytes = 12;
   submission s;
+  s.kernel = &k;
   s.geometry = {.grid = 1000, .block = 32};
   s.count = 40;
   s.limit = 77;
-  worker_args a;
-  const native_grid g = plan_workers(s, 0, 100000, a);
-  CHECK(g.x == 41);
-  CHECK(g.shared == mail_bytes);
-  CHECK(a.limit == 77);
+  for (const form how : {form::gated, form::persistent}) {
+    s.how = how;
+    worker_args a;
+    native_grid g = plan_workers(s, 0, 100000, a);
+    CHECK(g.x == 41);
+    CHECK(g.shared == own_bytes(how));
+    CHECK(a.limit == 77);
+    CHECK(a.state_bytes == 12);
+    CHECK_FALSE(a.overlay);
+    CHECK_FALSE(a.in_memory);
+    g = plan_workers(s, 100000, 100000, a);
+    CHECK(a.overlay == (how == form::gated));
+    CHECK(a.in_memory == (how == form::persistent));
+  }
 }

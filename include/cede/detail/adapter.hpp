@@ -28,6 +28,9 @@ struct adapter_words {
   chain_words* chain = nullptr;
   slot_words* slot = nullptr;
   publication_words* published = nullptr;
+  record_words* records = nullptr;  ///< made when first needed
+  std::byte* memory = nullptr;      ///< likewise
+  std::size_t memory_bytes = 0;
   std::uint64_t* scratch = nullptr;  ///< shared
   cudaStream_t lane = nullptr;
   std::uint64_t ordinal = 0;

@@ -73,12 +73,16 @@ struct stream_core : std::enable_shared_from_this<stream_core> {
   chain_words* chain = nullptr;               // device memory
   slot_words* slots = nullptr;                // device memory, slots_per_stream
   publication_words* published = nullptr;     // shared, slots_per_stream
+  record_words* records = nullptr;            // device memory, most_workers
   std::uint64_t* token = nullptr;             // shared: written by the lane
   std::uint64_t* done = nullptr;              // shared: last finished operation, by the host
   std::atomic<std::uint64_t> finished{0};     ///< what `done` holds
   std::atomic<std::thread::id> inside_run{};  ///< thread executing a `run` callable
-  bool cancelled = false;                     ///< what is not finished never will be
-  std::atomic<unsigned> waiting_inside{0};    ///< > 0: the callable waits for gated work
+  /// Of the workers of persistent launches, one launch after another; see `worker_memory`.
+  std::byte* memory = nullptr;
+  std::size_t memory_bytes = 0;
+  bool cancelled = false;                   ///< what is not finished never will be
+  std::atomic<unsigned> waiting_inside{0};  ///< > 0: the callable waits for gated work
 
   // -- latency-critical; guarded by `inline_mutex`, which no gated path takes across a driver call
   std::mutex inline_mutex;

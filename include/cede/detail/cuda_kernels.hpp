@@ -22,12 +22,6 @@ CEDE_BEGIN_NAMESPACE
 
 namespace detail {
 
-/// Where the leader leaves the next tile for the block. Two of them: a slow warp may still read one
-/// while the leader fills the other.
-struct mailbox {
-  std::uint32_t x, y, z, valid;
-};
-
 __device__ inline unsigned long long nanoseconds_now() {
   unsigned long long t;
   asm volatile("mov.u64 %0, %%globaltimer;" : "=l"(t));
@@ -54,33 +48,11 @@ __device__ inline void await_async_copies() {
 #endif
 }
 
-/// Tile number to coordinates, x fastest.
-__device__ inline mailbox locate(std::uint64_t tile, const index3& grid) {
-  if (grid.y == 1 && grid.z == 1) return {static_cast<std::uint32_t>(tile), 0, 0, 1};
-  if ((tile >> 32U) == 0) {  // nearly always; 64-bit division takes several times as long
-    const auto low = static_cast<std::uint32_t>(tile);
-    const std::uint32_t line = low / grid.x;
-    if (grid.z == 1) return {low - line * grid.x, line, 0, 1};
-    const std::uint32_t layer = line / grid.y;
-    return {low - line * grid.x, line - layer * grid.y, layer, 1};
-  }
-  const std::uint64_t row = tile / grid.x;
-  const auto x = static_cast<std::uint32_t>(tile - row * grid.x);
-  if (grid.z == 1) return {x, static_cast<std::uint32_t>(row), 0, 1};
-  const std::uint64_t plane = row / grid.y;
-  return {x, static_cast<std::uint32_t>(row - plane * grid.y), static_cast<std::uint32_t>(plane),
-          1};
-}
-
-__device__ inline mailbox* mail_at(std::uint32_t offset) {
-  return reinterpret_cast<mailbox*>(cede_dynamic_shared + offset);
-}
-
 /// One thread of a submission's first block: moves the host's gate to where the workers meet it.
 /// Leaves as soon as nothing more can be claimed.
 __device__ inline bool watch(const worker_args& a, std::uint64_t limit) {
   if (!protocol::enter<atomics>(*a.words.chain, a.terms)) return false;
-  while (!protocol::exhausted<atomics>(*a.words.slot, limit)) {
+  while (!protocol::exhausted<atomics>(*a.words.slot, a.terms, limit)) {
     const std::uint32_t now =
         atomics::load<protocol::order::relaxed, protocol::scope::system>(a.words.host_gate->epoch);
     if (protocol::passed(now, a.terms.epoch)) {
@@ -95,11 +67,8 @@ __device__ inline bool watch(const worker_args& a, std::uint64_t limit) {
 template <class B>
 __device__ __forceinline__ void run_native(const B& body, const native_args& a) {
   index3 at{blockIdx.x, blockIdx.y, blockIdx.z};
-  if (a.linear) {
-    const mailbox m = locate(a.first + blockIdx.x, a.grid);
-    at = {m.x, m.y, m.z};
-  }
-  body(block(at, a.grid));
+  if (a.linear) at = a.grid.locate(a.first + blockIdx.x);
+  body(block(at, a.grid.grid));
 }
 
 template <class B>
@@ -108,7 +77,7 @@ __device__ __forceinline__ void run_gated(const B& body, const worker_args& a) {
     if (is_leader()) watch(a, a.limit);
     return;
   }
-  mailbox* mail = mail_at(a.mail);
+  auto* mail = reinterpret_cast<mailbox*>(cede_dynamic_shared + a.own);
   if (is_leader()) {
     protocol::claimed c{};
     if (protocol::enter<atomics>(*a.words.chain, a.terms) &&
@@ -116,36 +85,58 @@ __device__ __forceinline__ void run_gated(const B& body, const worker_args& a) {
                                                             a.terms)) {
       c = protocol::claim<atomics>(*a.words.slot, a.terms);
     }
-    mail[0] = c.count != 0 ? locate(c.first, a.grid) : mailbox{0, 0, 0, 0};
+    *mail = {c.first, 0, c.count != 0, false};
   }
   __syncthreads();
-  const mailbox m = mail[0];
+  const mailbox m = *mail;
   if (a.overlay) __syncthreads();  // the body may use these bytes
-  if (m.valid == 0) return;
-  body(block({m.x, m.y, m.z}, a.grid));
+  if (!m.valid) return;
+  body(block(a.grid.locate(m.tile), a.grid.grid));
 }
 
-/// The tiles a worker holds, and its clock.
-struct worker_state {
-  std::uint64_t next = 0;
-  std::uint32_t left = 0;
-  unsigned long long began = 0;
-  unsigned long long longest = 0;
-};
-
-__device__ inline mailbox next_tile(const worker_args& a, worker_state& w) {
-  if (w.left == 0) {
-    const protocol::claimed c = protocol::claim<atomics>(*a.words.slot, a.terms);
-    w.next = c.first;
-    w.left = c.count;
+/// The words of the calling worker.
+__device__ inline worker_words& own_words(const worker_args& a) {
+  if (a.in_memory) {
+    return *reinterpret_cast<worker_words*>(a.words.words + (blockIdx.x - 1) * worker_words_bytes);
   }
-  if (w.left == 0) return {0, 0, 0, 0};
-  --w.left;
-  return locate(w.next++, a.grid);
+  return *reinterpret_cast<worker_words*>(cede_dynamic_shared + a.own);
+}
+
+/// The leader's part between two tiles: which is next? `yielded`: the present one was left half
+/// done.
+template <bool GivesBack>
+__device__ inline mailbox next_tile(const worker_args& a, worker_words& own, bool yielded) {
+  protocol::slot<atomics>& slot = *a.words.slot;
+  protocol::holding& h = own.held;
+  if constexpr (GivesBack) {
+    if (yielded) {
+      --h.next;
+      ++h.left;
+      h.half_done = true;
+    }
+    if (a.terms.records != 0 && h.left != 0 && (yielded || protocol::raised<atomics>(slot))) {
+      protocol::give_back<atomics>(slot, a.words.records, h);
+      return {};
+    }
+    if (h.left == 0) h = protocol::next<atomics>(slot, a.words.records, a.terms, own.place);
+  } else if (h.left == 0) {
+    // Where the last claim ended is how far the cursor was seen.
+    const protocol::claimed c =
+        protocol::claim<atomics>(slot, a.terms, protocol::share(a.terms, h.next));
+    h.next = c.first;
+    h.left = c.count;
+  }
+  if (h.left == 0) return {};
+  const mailbox m{h.next, h.record, true, h.half_done};
+  ++h.next;
+  --h.left;
+  h.half_done = false;
+  return m;
 }
 
 template <class B>
 __device__ __forceinline__ void run_persistent(const B& body, const worker_args& a) {
+  constexpr bool gives_back = trait_independent<B>();
   const bool leader = is_leader();
   if (blockIdx.x == 0) {
     if (leader && watch(a, a.terms.tiles)) {
@@ -153,45 +144,49 @@ __device__ __forceinline__ void run_persistent(const B& body, const worker_args&
     }
     return;
   }
-  mailbox* mail = mail_at(a.mail);
-  worker_state w;
-  bool entered = false;
+  worker_words& own = own_words(a);
   if (leader) {
-    entered = protocol::enter<atomics>(*a.words.chain, a.terms);
-    mailbox m{0, 0, 0, 0};
-    if (entered) {
+    own.held = {};
+    own.place = {blockIdx.x - 1, gridDim.x - 1, blockIdx.x - 1, 0};
+    own.longest = 0;
+    own.entered = protocol::enter<atomics>(*a.words.chain, a.terms);
+    mailbox first;
+    if (own.entered) {
       protocol::notice<atomics, protocol::scope::device>(*a.words.device_gate, *a.words.slot,
                                                          a.terms);
-      m = next_tile(a, w);
-      w.began = nanoseconds_now();
+      first = next_tile<gives_back>(a, own, false);
+      own.began = nanoseconds_now();
     }
-    mail[0] = m;
+    own.mail[0] = first;
   }
   anyone_in_body();
   for (unsigned turn = 0;; turn ^= 1U) {
-    const mailbox m = mail[a.overlay ? 0 : turn];
-    if (a.overlay) anyone_in_body();
-    if (m.valid == 0) break;
-    body(block({m.x, m.y, m.z}, a.grid));
+    const mailbox m = own.mail[turn];
+    if (!m.valid) break;
+    bool yielded = false;
+    if constexpr (gives_back) {
+      device_tile tile{a.words.slot, a.words.state + m.record * state_stride(a.state_bytes),
+                       a.state_bytes, m.resumed, false};
+      if (a.terms.records == 0) tile.slot = nullptr;
+      body(block(a.grid.locate(m.tile), a.grid.grid, &tile));
+      yielded = tile.yielded;
+    } else {
+      body(block(a.grid.locate(m.tile), a.grid.grid));
+    }
     await_async_copies();
     // The next claim is made while slower warps are still in this tile: of the tiles promised to a
     // raise it is the one "a worker may still finish".
-    mailbox next{0, 0, 0, 0};
-    if (leader && !a.overlay) mail[turn ^ 1U] = next = next_tile(a, w);
+    if (leader) own.mail[turn ^ 1U] = next_tile<gives_back>(a, own, yielded);
     while (anyone_in_body()) {
     }
-    if (a.overlay) {
-      if (leader) mail[0] = next = next_tile(a, w);
-      anyone_in_body();
-    }
     if (leader) {
-      const unsigned long long now = nanoseconds_now();
-      if (now - w.began > w.longest) w.longest = now - w.began;
-      w.began = now;
+      const std::uint64_t now = nanoseconds_now();
+      if (now - own.began > own.longest) own.longest = now - own.began;
+      own.began = now;
     }
   }
-  if (leader && entered) {
-    protocol::record_longest<atomics>(*a.words.slot, std::uint64_t{w.longest});
+  if (leader && own.entered) {
+    protocol::record_longest<atomics>(*a.words.slot, own.longest);
     protocol::leave<atomics>(*a.words.slot, *a.words.chain, *a.words.published, a.terms);
   }
 }

@@ -4,6 +4,8 @@
 #pragma once
 
 #include <cede/config.hpp>
+#include <cede/detail/plan.hpp>
+#include <cede/detail/tile_locator.hpp>
 #include <cede/device.hpp>
 #include <cede/protocol.hpp>
 #include <cede/shape.hpp>
@@ -16,7 +18,7 @@ CEDE_BEGIN_NAMESPACE
 namespace detail {
 
 struct native_args {
-  index3 grid{};            ///< of the whole launch, as the body sees it
+  tile_locator grid;        ///< of the whole launch, as the body sees it
   std::uint64_t first = 0;  ///< first tile, where `linear`
   bool linear = false;      ///< the native grid is one row of tiles starting at `first`
 };
@@ -24,28 +26,54 @@ struct native_args {
 struct worker_args {
   protocol::terms terms{};
   control words{};
-  index3 grid{};
-  std::uint64_t limit = 0;  ///< gated: cursor at which this chunk is used up
-  std::uint32_t mail = 0;   ///< byte offset of the mailboxes in dynamic shared memory
-  bool overlay = false;     ///< they share the body's bytes, at the price of a barrier more
+  tile_locator grid;
+  std::uint64_t limit = 0;        ///< gated: cursor at which this chunk is used up
+  std::uint32_t own = 0;          ///< byte offset of the adapter's words in dynamic shared memory
+  std::uint32_t state_bytes = 0;  ///< persistent: what a tile left half done keeps
+  bool overlay = false;           ///< gated: they share the body's bytes, for a barrier more
+  bool in_memory = false;         ///< persistent: they are in device memory
 };
 
-/// Two mailboxes of 16 bytes.
-inline constexpr std::size_t mail_bytes = 32;
+/// Where the leader of a block leaves a tile for the others.
+struct mailbox {
+  std::uint64_t tile = 0;
+  std::uint32_t record = 0;  ///< persistent: that of the worker, or that the tile came from
+  bool valid = false;
+  bool resumed = false;
+};
 
-struct mail_place {
+/// What a persistent worker knows, in shared memory rather than in registers of every thread. Two
+/// mailboxes: a slow warp may still read one while the leader fills the other.
+struct worker_words {
+  mailbox mail[2];
+  protocol::holding held;
+  protocol::worker place;
+  std::uint64_t began = 0;    ///< the present tile, ns
+  std::uint64_t longest = 0;  ///< tile so far, ns
+  bool entered = false;
+};
+static_assert(sizeof(worker_words) <= worker_words_bytes);
+
+/// Bytes of the adapter's words in a block of each form.
+constexpr std::size_t own_bytes(form how) {
+  return how == form::persistent ? worker_words_bytes : how == form::gated ? sizeof(mailbox) : 0;
+}
+
+struct own_place {
   std::size_t offset = 0;
   std::size_t shared = 0;  ///< dynamic shared bytes of the launch
-  bool overlay = false;
+  bool fits = true;
 };
 
-/// The adapter's words go behind the body's dynamic shared memory, so that its alignment stays;
-/// where the body leaves no room they share its first bytes between tiles, when the contents are
-/// undefined.
-constexpr mail_place place_mail(std::size_t dynamic, std::size_t static_bytes, std::size_t limit) {
+/// The adapter's words go behind the body's dynamic shared memory, so that its alignment stays.
+/// Where the body leaves no room, a worker's go to device memory, and a gated block's share the
+/// body's first bytes before the body begins.
+constexpr own_place place_own(form how, std::size_t dynamic, std::size_t static_bytes,
+                              std::size_t limit) {
+  const std::size_t own = own_bytes(how);
   const std::size_t offset = (dynamic + 15) / 16 * 16;
-  if (static_bytes + offset + mail_bytes <= limit) return {offset, offset + mail_bytes, false};
-  return {0, dynamic < mail_bytes ? mail_bytes : dynamic, true};
+  if (static_bytes + offset + own <= limit) return {offset, offset + own, true};
+  return {0, how == form::gated && dynamic < own ? own : dynamic, false};
 }
 
 struct native_grid {
@@ -53,31 +81,28 @@ struct native_grid {
   std::size_t shared = 0;
 };
 
-constexpr index3 as_index(const extent& e) {
-  return {static_cast<std::uint32_t>(e.x), static_cast<std::uint32_t>(e.y),
-          static_cast<std::uint32_t>(e.z)};
-}
-
 /// Grid and arguments of whole launches and slices.
 constexpr native_grid plan_native(const submission& s, native_args& a) {
-  a.grid = as_index(s.geometry.grid);
+  a.grid = tile_locator::of(s.geometry.grid);
   a.first = s.first;
   a.linear = s.first != 0 || s.count != s.geometry.tiles();
   if (a.linear) return {static_cast<std::uint32_t>(s.count), 1, 1, s.geometry.shared};
-  return {a.grid.x, a.grid.y, a.grid.z, s.geometry.shared};
+  return {a.grid.grid.x, a.grid.grid.y, a.grid.grid.z, s.geometry.shared};
 }
 
 /// Grid and arguments of gated chunks and persistent workers: one block more, the watcher.
 constexpr native_grid plan_workers(const submission& s, std::size_t static_bytes,
                                    std::size_t shared_limit, worker_args& a) {
-  const mail_place mail = place_mail(s.geometry.shared, static_bytes, shared_limit);
+  const own_place own = place_own(s.how, s.geometry.shared, static_bytes, shared_limit);
   a.terms = s.terms;
   a.words = s.words;
-  a.grid = as_index(s.geometry.grid);
+  a.grid = tile_locator::of(s.geometry.grid);
   a.limit = s.limit;
-  a.mail = static_cast<std::uint32_t>(mail.offset);
-  a.overlay = mail.overlay;
-  return {static_cast<std::uint32_t>(s.count + 1), 1, 1, mail.shared};
+  a.own = static_cast<std::uint32_t>(own.offset);
+  a.state_bytes = static_cast<std::uint32_t>(s.kernel->state_bytes);
+  a.overlay = s.how == form::gated && !own.fits;
+  a.in_memory = s.how == form::persistent && !own.fits;
+  return {static_cast<std::uint32_t>(s.count + 1), 1, 1, own.shared};
 }
 
 }  // namespace detail

@@ -51,6 +51,7 @@ class cuda_machine final : public device {
     facts_.runtime = version_text(runtime_version);
     facts_.sms = static_cast<unsigned>(p.multiProcessorCount);
     facts_.watchers = 1;
+    facts_.blocks_per_sm = static_cast<unsigned>(p.maxBlocksPerMultiProcessor);
     facts_.cuda = true;
     facts_.limits.threads = static_cast<std::uint64_t>(p.maxThreadsPerBlock);
     facts_.limits.shared = p.sharedMemPerBlockOptin;
@@ -133,6 +134,14 @@ class cuda_machine final : public device {
     slabs_.push_back(s);
     return s.memory;
   }
+  void* memory(std::size_t bytes) override {
+    slab s;
+    s.size = s.used = bytes;
+    const std::scoped_lock lock(words_mutex_);
+    check_cuda(cudaMalloc(&s.memory, bytes), "cudaMalloc");
+    slabs_.push_back(s);
+    return s.memory;
+  }
   void* device_address(void* shared_words) override { return shared_words; }  // unified addressing
 
   void prepare(const kernel_entry& k) override {
@@ -190,7 +199,7 @@ class cuda_machine final : public device {
     }
     const bool native = how == form::whole || how == form::sliced;
     const std::size_t shared =
-        native ? s.shared : place_mail(s.shared, f.static_shared, facts_.limits.shared).shared;
+        native ? s.shared : place_own(how, s.shared, f.static_shared, facts_.limits.shared).shared;
     if (f.static_shared + shared > facts_.limits.shared) {
       *why = "it needs " + std::to_string(f.static_shared) + " static and " +
              std::to_string(shared) + " dynamic bytes of shared memory, the device has " +
@@ -215,6 +224,12 @@ class cuda_machine final : public device {
     return occupancy_
         .emplace(std::tuple(f.function, threads, shared), static_cast<unsigned>(blocks))
         .first->second;
+  }
+
+  [[nodiscard]] bool words_in_memory(const kernel_entry& k, const shape& s) override {
+    if (k.cuda == nullptr || k.cuda->persistent == nullptr) return false;
+    const loaded& f = function_of(k, form::persistent);
+    return !place_own(form::persistent, s.shared, f.static_shared, facts_.limits.shared).fits;
   }
 
   void submit(cudaStream_t s, const submission& what) override {

@@ -150,6 +150,7 @@ class engine : public std::enable_shared_from_this<engine> {
   template <class F>
   void gated_run(stream_core& s, F&& f);
   void gated_record(stream_core& s, cudaEvent_t e);
+  std::byte* worker_memory_of(stream_core& s, std::size_t bytes);
   plan plan_for(const workload_core& w, const kernel_entry& k, const shape& s,
                 const launch_options& o);
   void suspend(workload_core* w);
@@ -197,6 +198,9 @@ class engine : public std::enable_shared_from_this<engine> {
     chain_words* chain = nullptr;
     slot_words* slots = nullptr;
     publication_words* published = nullptr;
+    record_words* records = nullptr;
+    std::byte* memory = nullptr;
+    std::size_t memory_bytes = 0;
     std::uint64_t* token = nullptr;
     std::uint64_t* done = nullptr;
     activity_words* activity = nullptr;

@@ -181,12 +181,25 @@ inline plan engine::plan_for(const workload_core&, const kernel_entry& k, const 
   throw_if_failed();
   const device_scope current(*device_);
   if (!device_->prepared(k)) prepare(k);
-  return make_plan(device_->facts(), k, s, o, [&](form how) {
-    std::string why;
-    const unsigned fit = device_->blocks_per_sm(k, s, how, &why);
-    if (fit == 0) throw invalid_argument("launch of " + std::string(k.name) + ": " + why);
-    return fit;
-  });
+  return plan_on(*device_, k, s, o);
+}
+
+/// Memory of a stream's persistent launches; one after another they use the same. Never freed
+/// before the device, so that growing it waits for nothing.
+inline std::byte* engine::worker_memory_of(stream_core& s, std::size_t bytes) {
+  if (bytes == 0) return nullptr;
+  {
+    const std::scoped_lock lock(mutex_);
+    if (s.memory_bytes >= bytes) return s.memory;
+  }
+  const device_scope current(*device_);
+  auto* grown = static_cast<std::byte*>(device_->memory(bytes));
+  const std::scoped_lock lock(mutex_);
+  if (s.memory_bytes < bytes) {
+    s.memory = grown;
+    s.memory_bytes = bytes;
+  }
+  return grown;
 }
 
 /// Runs a callable on this thread once the stream's turn has come and all before it is done.

@@ -220,6 +220,8 @@ inline std::shared_ptr<stream_core> engine::add_stream(workload_core* w, cudaStr
       kit.chain = static_cast<chain_words*>(device_->words(sizeof(chain_words), false));
       kit.slots =
           static_cast<slot_words*>(device_->words(sizeof(slot_words) * slots_per_stream, false));
+      kit.records = static_cast<record_words*>(
+          device_->words(sizeof(record_words) * most_workers(device_->facts()), false));
       kit.published = static_cast<publication_words*>(
           device_->words(sizeof(publication_words) * slots_per_stream, true));
       kit.token = static_cast<std::uint64_t*>(device_->words(sizeof(std::uint64_t), true));
@@ -231,6 +233,9 @@ inline std::shared_ptr<stream_core> engine::add_stream(workload_core* w, cudaStr
   s->chain = kit.chain;
   s->slots = kit.slots;
   s->published = kit.published;
+  s->records = kit.records;
+  s->memory = kit.memory;
+  s->memory_bytes = kit.memory_bytes;
   s->token = kit.token;
   s->done = kit.done;
   s->activity = kit.activity;
@@ -267,6 +272,9 @@ inline void engine::retire(stream_core& s) noexcept {
     kit.chain = s.chain;
     kit.slots = s.slots;
     kit.published = s.published;
+    kit.records = s.records;
+    kit.memory = s.memory;
+    kit.memory_bytes = s.memory_bytes;
     kit.token = s.token;
     kit.done = s.done;
     kit.activity = s.activity;

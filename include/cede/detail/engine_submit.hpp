@@ -59,12 +59,10 @@ inline void engine::submit_protocolled(stream_core& s, launch_work& l) {
                 .chain = s.chain,
                 .host_gate = s.work->host_gate,
                 .device_gate = s.work->device_gate,
-                .published = s.published + slot};
+                .published = s.published + slot,
+                .records = s.records};
   if (l.plan.how == form::persistent) {
-    const std::uint64_t rest = l.tiles - l.cursor;
-    what.count = std::min(l.plan.workers, (rest + l.plan.batch - 1) / l.plan.batch);
-    what.terms.batch = l.plan.batch;
-    what.terms.participants = static_cast<std::uint32_t>(what.count) + device_->facts().watchers;
+    fill_persistent(what, l.plan, l.tiles - l.cursor, device_->facts().watchers, l.memory);
     device_->submit(s.lane, what);
     return;
   }

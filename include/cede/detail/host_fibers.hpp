@@ -6,6 +6,7 @@
 #include <cede/config.hpp>
 #include <cede/detail/host_context.hpp>
 #include <cede/detail/host_shared.hpp>
+#include <cede/error.hpp>
 #include <cede/shape.hpp>
 
 #include <atomic>
@@ -19,6 +20,19 @@
 CEDE_BEGIN_NAMESPACE
 
 namespace detail {
+
+/// What a tile is told about giving way, by whoever runs it.
+class tile_yield {
+ public:
+  /// Asked once for all threads of the tile; true: it will be left half done.
+  virtual bool asked() = 0;
+  [[nodiscard]] virtual bool re_entered() const = 0;
+  /// Where it keeps its state; throws unless it keeps one of `bytes` bytes.
+  [[nodiscard]] virtual void* kept(std::size_t bytes) const = 0;
+
+ protected:
+  ~tile_yield() = default;
+};
 
 /// Runs tiles, one at a time. Used by the thread that made it, and by no other.
 ///
@@ -46,13 +60,16 @@ class tile_runner final : public host_tile {
   /// the threads that wait at a barrier are then unwound, and those not started never start.
   /// `given_up`, where another tile of the launch has failed, makes `sync` leave the body as well.
   std::exception_ptr run(body_function function, const void* body, index3 index, index3 grid,
-                         index3 dim, std::size_t dynamic_bytes,
+                         index3 dim, std::size_t dynamic_bytes, tile_yield* yield = nullptr,
                          const std::atomic<bool>* given_up = nullptr) {
     function_ = function;
     body_ = body;
     index_ = index;
     grid_ = grid;
     dim_ = dim;
+    yield_ = yield;
+    answered_ = 0;
+    barriers_ = 0;
     given_up_ = given_up;
     threads_ = dim.x * dim.y * dim.z;
     started_ = 0;
@@ -95,6 +112,20 @@ class tile_runner final : public host_tile {
     return arena_.named(key, bytes, align);
   }
   void* dynamic_shared() override { return arena_.dynamic(); }
+  bool should_yield() override {
+    sync();
+    // The first thread past the barrier asks for all of them.
+    if (answered_ != barriers_) {
+      answered_ = barriers_;
+      answer_ = yield_ != nullptr && yield_->asked();
+    }
+    return answer_;
+  }
+  [[nodiscard]] bool resumed() const override { return yield_ != nullptr && yield_->re_entered(); }
+  [[nodiscard]] void* state(std::size_t bytes) const override {
+    if (yield_ == nullptr) throw contract_error("state() outside a launch");
+    return yield_->kept(bytes);
+  }
 
   /// Stacks made so far, for tests: only threads that wait need one.
   [[nodiscard]] std::size_t stacks() const { return lanes_.size(); }
@@ -178,6 +209,7 @@ class tile_runner final : public host_tile {
     started_ = threads_;
   }
   void release() {
+    ++barriers_;
     ready_ = waiting_;
     waiting_ = {};
   }
@@ -209,6 +241,10 @@ class tile_runner final : public host_tile {
   index3 grid_{};
   index3 dim_{};
   index3 position_{};  // of the next thread to start
+  tile_yield* yield_ = nullptr;
+  std::uint64_t barriers_ = 0;  // opened so far
+  std::uint64_t answered_ = 0;  // the barrier behind which `answer_` was given
+  bool answer_ = false;
   const std::atomic<bool>* given_up_ = nullptr;
   std::uint32_t threads_ = 0;
   std::uint32_t started_ = 0;

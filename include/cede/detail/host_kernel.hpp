@@ -6,7 +6,10 @@
 #include <cede/detail/atomics.hpp>
 #include <cede/detail/host_faults.hpp>
 #include <cede/detail/host_fibers.hpp>
+#include <cede/detail/plan.hpp>
+#include <cede/detail/tile_locator.hpp>
 #include <cede/device.hpp>
+#include <cede/error.hpp>
 #include <cede/protocol.hpp>
 
 #include <algorithm>
@@ -26,14 +29,6 @@
 CEDE_BEGIN_NAMESPACE
 
 namespace detail {
-
-/// Where a linear tile lies in its grid, x fastest.
-constexpr index3 tile_index(std::uint64_t tile, const extent& grid) {
-  if (grid.y == 1 && grid.z == 1) return {static_cast<std::uint32_t>(tile), 0, 0};
-  const std::uint64_t row = tile / grid.x;
-  return {static_cast<std::uint32_t>(tile - row * grid.x), static_cast<std::uint32_t>(row % grid.y),
-          static_cast<std::uint32_t>(row / grid.y)};
-}
 
 constexpr index3 to_index3(const extent& e) {
   return {static_cast<std::uint32_t>(e.x), static_cast<std::uint32_t>(e.y),
@@ -60,7 +55,9 @@ class body_copy {
 /// A submission on its way through the device: which of its blocks have started, which have ended.
 struct host_kernel {
   explicit host_kernel(const submission& s)
-      : what(s), body(s.body, s.kernel->bytes, s.kernel->align) {
+      : what(s),
+        body(s.body, s.kernel->bytes, s.kernel->align),
+        grid(tile_locator::of(s.geometry.grid)) {
     what.body = body.get();
   }
 
@@ -76,6 +73,7 @@ struct host_kernel {
 
   submission what;
   body_copy body;
+  tile_locator grid;
   std::atomic<std::uint64_t> next{0};
   std::atomic<std::uint64_t> ended{0};
   std::atomic<bool> threw{false};
@@ -117,7 +115,7 @@ class host_worker {
         run_gated(k);
         break;
       case form::persistent:
-        run_persistent(k);
+        run_persistent(k, static_cast<std::uint32_t>(number));
         break;
       default:
         run_tile(k, k.what.first + number);
@@ -158,21 +156,30 @@ class host_worker {
     protocol::record_longest<atomics>(*s.words.slot, since(begin, clock::now()));
   }
 
-  void run_persistent(host_kernel& k) {
+  void run_persistent(host_kernel& k, std::uint32_t number) {
     const submission& s = k.what;
     if (!protocol::enter<atomics>(*s.words.chain, s.terms)) return;
+    protocol::slot<atomics>& slot = *s.words.slot;
+    protocol::worker me{number, static_cast<std::uint32_t>(s.count), number, 0};
     std::uint64_t longest = 0;
     auto begin = clock::now();
-    while (!halted() && !gate_raised(s)) {
-      const protocol::claimed c = protocol::claim<atomics>(*s.words.slot, s.terms);
-      if (c.count == 0) break;
-      // A claimed tile runs whatever happens: a later one may be waiting for it.
-      for (std::uint32_t i = 0; i < c.count; ++i) {
-        run_tile(k, c.first + i);
+    bool told = false;
+    while (!told && !halted() && !gate_raised(s)) {
+      protocol::holding h = protocol::next<atomics>(slot, s.words.records, s.terms, me);
+      if (h.left == 0) break;
+      // Without records a claimed tile runs whatever happens: a later one may be waiting for it.
+      while (h.left != 0 && !told) {
+        told = !run_tile(k, h.next, &h);
         const auto end = clock::now();
         longest = std::max(longest, since(begin, end));
         begin = end;
+        h.half_done = told;
+        if (told) break;
+        ++h.next;
+        --h.left;
+        told = h.left != 0 && s.terms.records != 0 && gate_raised(s);
       }
+      if (told) protocol::give_back<atomics>(slot, s.words.records, h);
     }
     // On a device that has failed or is going, nobody learns how far the launch got: some of the
     // tiles counted as claimed may not have run.
@@ -181,20 +188,55 @@ class host_worker {
     protocol::leave<atomics>(*s.words.slot, *s.words.chain, *s.words.published, s.terms);
   }
 
-  void run_tile(host_kernel& k, std::uint64_t tile) {
+  /// False if the tile was left half done. `h`: of a persistent launch, what its worker holds.
+  bool run_tile(host_kernel& k, std::uint64_t tile, const protocol::holding* h = nullptr) {
     if (injector_.any()) {
       const auto v = injector_.ask("tile");
       if (v.code != 0) health_.fail("tile", v);
       if (v.delay.count() > 0) std::this_thread::sleep_for(v.delay);
     }
     const submission& s = k.what;
+    half_done half(s);
+    if (h != nullptr && s.terms.records != 0) {
+      half.state = s.words.state + h->record * state_stride(s.kernel->state_bytes);
+      half.resumed = h->half_done;
+    }
     running_body() = s.kernel;
-    const std::exception_ptr error = tiles_.run(
-        s.kernel->host_run, s.body, tile_index(tile, s.geometry.grid), to_index3(s.geometry.grid),
-        to_index3(s.geometry.block), s.geometry.shared, &k.threw);
+    const std::exception_ptr error =
+        tiles_.run(s.kernel->host_run, s.body, k.grid.locate(tile), k.grid.grid,
+                   to_index3(s.geometry.block), s.geometry.shared, &half, &k.threw);
     running_body() = nullptr;
     if (error != nullptr) report(k, tile, error);
+    return !half.yielded || error != nullptr;
   }
+
+  /// What a tile may ask about giving way.
+  struct half_done final : tile_yield {
+    explicit half_done(const submission& s) : what(s) {}
+    bool asked() override {
+      if (state == nullptr) return false;
+      yielded = gate_raised(what);
+      return yielded;
+    }
+    [[nodiscard]] bool re_entered() const override { return resumed; }
+    [[nodiscard]] void* kept(std::size_t bytes) const override {
+      if (state == nullptr || !(resumed || yielded)) {
+        throw contract_error(
+            "state() where a tile keeps none: ask for it only where resumed() is true or "
+            "should_yield() has returned true");
+      }
+      if (bytes > what.kernel->state_bytes) {
+        throw contract_error("state() of " + std::to_string(bytes) + " bytes, the body declares " +
+                             std::to_string(what.kernel->state_bytes) +
+                             "; ask for the type it declares as 'state'");
+      }
+      return state;
+    }
+    const submission& what;
+    std::byte* state = nullptr;
+    bool resumed = false;
+    bool yielded = false;
+  };
 
   void report(host_kernel& k, std::uint64_t tile, const std::exception_ptr& error) {
     const std::string where =

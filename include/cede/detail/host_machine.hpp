@@ -88,6 +88,7 @@ class host_machine final : public device {
     const std::lock_guard lock(mutex_);
     return memory_.emplace_back(std::move(memory)).get();
   }
+  void* memory(std::size_t bytes) override { return words(bytes, false); }
   void* device_address(void* shared_words) override { return shared_words; }
 
   void prepare(const kernel_entry& k) override {

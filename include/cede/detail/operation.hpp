@@ -66,6 +66,7 @@ struct launch_work {
   std::uint64_t id = 0;       ///< current submission
   std::uint32_t epoch = 0;
   std::uint64_t next_slice = 0;  ///< sliced and whole
+  std::byte* memory = nullptr;   ///< plan.memory, the stream's
   clock::time_point submitted_at{};
   bool resumed = false;        ///< the next submission resumes it after a yield
   bool was_preempted = false;  ///< gave way at least once

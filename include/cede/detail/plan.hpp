@@ -11,6 +11,8 @@
 #include <cede/shape.hpp>
 
 #include <algorithm>
+#include <bit>
+#include <cstddef>
 #include <cstdint>
 #include <string>
 
@@ -38,10 +40,21 @@ inline constexpr std::uint64_t default_chunk = 4096;
 /// Chunks queued at once: what a raise leaves to fall through is bounded by it.
 inline constexpr unsigned chunks_per_submission = 8;
 
+/// Device memory of a persistent launch beside its control words, an entry per worker; offsets in
+/// bytes. Its contents need not outlive the launch, nor be anything at its start.
+struct worker_memory {
+  std::size_t words = 0;  ///< the workers' own, where shared memory has no room for them
+  std::size_t state = 0;  ///< what tiles left half done keep
+  std::size_t bytes = 0;
+};
+
 struct plan {
   form how = form::whole;
   std::uint64_t workers = 0;  ///< persistent
   std::uint32_t batch = 1;    ///< persistent
+  std::uint32_t guide = 0;    ///< persistent
+  std::uint32_t records = 0;  ///< persistent: 0 = every claimed tile is executed
+  worker_memory memory{};     ///< persistent
   std::uint64_t chunk = 0;    ///< gated
   std::uint64_t slices = 1;   ///< sliced
   unsigned workers_per_sm = 0;
@@ -72,10 +85,24 @@ inline form choose_form(const kernel_entry& k, const shape& s, const launch_opti
   return how;
 }
 
-/// Decides a launch; `blocks_per_sm` tells how many of its blocks fit on an SM (0 = none).
+/// Bytes of a worker's own words.
+inline constexpr std::size_t worker_words_bytes = 128;
+
+/// Distance of two tiles' states: whole cache lines.
+constexpr std::size_t state_stride(std::size_t bytes) { return (bytes + 127) / 128 * 128; }
+
+constexpr worker_memory lay_out(std::uint64_t workers, bool words, std::size_t state_bytes) {
+  worker_memory m;
+  m.state = words ? workers * worker_words_bytes : 0;
+  m.bytes = m.state + workers * state_stride(state_bytes);
+  return m;
+}
+
+/// Decides a launch; `blocks_per_sm` tells how many of its blocks fit on an SM (0 = none),
+/// `words_in_memory` that its shared memory has no room for the workers' words.
 template <class BlocksPerSm>
 plan make_plan(const device_facts& facts, const kernel_entry& k, const shape& s,
-               const launch_options& o, BlocksPerSm&& blocks_per_sm) {
+               const launch_options& o, BlocksPerSm&& blocks_per_sm, bool words_in_memory = false) {
   validate(s, facts.limits, k.name);
   plan p;
   p.how = choose_form(k, s, o);
@@ -92,6 +119,11 @@ plan make_plan(const device_facts& facts, const kernel_entry& k, const shape& s,
         p.workers = std::max<std::uint64_t>(p.workers, facts.watchers + 1) - facts.watchers;
       p.workers = std::min(p.workers, tiles);
       p.batch = std::max(1U, o.tiles_per_claim);
+      // At most half of an even share of what is left, so that no worker ends a batch late.
+      if (p.batch > 1) p.guide = static_cast<std::uint32_t>(std::bit_width(2 * p.workers - 1));
+      if (k.traits.independent && (p.batch > 1 || k.state_bytes != 0))
+        p.records = static_cast<std::uint32_t>(p.workers);
+      p.memory = lay_out(p.workers, words_in_memory, p.records != 0 ? k.state_bytes : 0);
       break;
     }
     case form::gated:
@@ -107,6 +139,34 @@ plan make_plan(const device_facts& facts, const kernel_entry& k, const shape& s,
       break;
   }
   return p;
+}
+
+/// What a persistent submission of the plan carries beside `terms` of the launch: how many workers,
+/// what they claim, where `p.memory.bytes` bytes of memory are (null if that is 0).
+inline void fill_persistent(submission& what, const plan& p, std::uint64_t rest, unsigned watchers,
+                            std::byte* memory) {
+  // Records are read by the workers they belong to, however little is left to claim.
+  what.count = p.records != 0 ? p.workers : std::min(p.workers, rest);
+  what.terms.batch = p.batch;
+  what.terms.guide = p.guide;
+  what.terms.records = p.records;
+  what.terms.participants = static_cast<std::uint32_t>(what.count) + watchers;
+  what.words.words = memory;
+  what.words.state = memory == nullptr ? nullptr : memory + p.memory.state;
+}
+
+/// Decides a launch on a device, whose code for the body is loaded. Throws `invalid_argument` where
+/// no block fits.
+inline plan plan_on(device& d, const kernel_entry& k, const shape& s, const launch_options& o) {
+  return make_plan(
+      d.facts(), k, s, o,
+      [&](form how) {
+        std::string why;
+        const unsigned fit = d.blocks_per_sm(k, s, how, &why);
+        if (fit == 0) throw invalid_argument("launch of " + std::string(k.name) + ": " + why);
+        return fit;
+      },
+      d.words_in_memory(k, s));
 }
 
 }  // namespace detail

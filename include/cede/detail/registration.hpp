@@ -52,6 +52,7 @@ struct registration {
     e.traits = traits_of<B>();
     e.bytes = sizeof(B);
     e.align = alignof(B);
+    e.state_bytes = trait_state_bytes<B>();
     if constexpr (!device_lambda<B>) e.host_run = &run_on_host<B>;
     e.cuda = device_code<B, By, Preemptible>::get();
     return e;
