@@ -34,8 +34,8 @@ header = root / "include/cede/protocol.hpp"
 tests = [
     # Source, optimisation, arguments, seconds of processor time. The first is quick to build and kills most.
     (root / "tests/unit/protocol_test.cpp", "-O0", [], 30),
-    (root / "tests/unit/protocol_interleavings_test.cpp", "-O2", ["-ts=*mistakes*"], 60),
-    # Without the random runs: what they find in larger cases, the small ones find as well.
+    # Without the random runs: what they find in larger cases, the small ones find as well. Without the
+    # mistakes in use: which property they break first may change though the protocol is right.
     (root / "tests/unit/protocol_interleavings_test.cpp", "-O2", ["-tse=*mistakes*,*random*"], 300),
 ]
 flags = ["-std=c++20", "-Werror=return-type", "-w"]
@@ -54,10 +54,16 @@ def command(arguments, seconds):
     def limit():
         resource.setrlimit(resource.RLIMIT_CPU, (seconds, seconds + 5))
 
-    done = subprocess.run(arguments, capture_output=True, text=True, check=False, preexec_fn=limit)
-    if done.returncode in (-signal.SIGXCPU, -signal.SIGKILL):
-        return None, ""
-    return done.returncode == 0, done.stdout + done.stderr
+    for _ in range(5):
+        done = subprocess.run(arguments, capture_output=True, text=True, check=False, preexec_fn=limit)
+        output = done.stdout + done.stderr
+        if done.returncode == -signal.SIGXCPU:
+            return None, ""
+        # Ended from outside, say for want of memory: that says nothing of the mutant.
+        if done.returncode not in (-signal.SIGKILL, -signal.SIGTERM) and "Killed signal" not in output:
+            return done.returncode == 0, output
+        time.sleep(5)
+    sys.exit(f"ended from outside, again and again: {' '.join(arguments)}")
 
 
 def first_failure(output):
@@ -101,7 +107,7 @@ def listed():
         line = line.strip()
         if not line or line.startswith("#"):
             continue
-        description, separator, reason = line.partition(" : ")
+        description, separator, reason = line.rpartition(" : ")
         if not separator or not reason.strip() or description in found:
             sys.exit(f"equivalent.txt, line {number}: want 'mutant : reason', each mutant once")
         found[description] = reason.strip()
