@@ -171,6 +171,13 @@ class preemptible {
   /// Longest tile seen by the last launch, in ns; 0 where it was not measured. Exact after `wait`.
   [[nodiscard]] std::chrono::nanoseconds longest_tile() const { return longest_; }
 
+  /// How long the blocks that are in tiles may take to leave after a `yield`, computed from the
+  /// longest tile seen so far and the tiles a worker may still run; 0 where none was measured.
+  /// Blocks that fall through (gated form) and the way of the gate to the device come on top.
+  [[nodiscard]] std::chrono::nanoseconds leaving_bound() const {
+    return longest_ * detail::tiles_after_raise(plan_);
+  }
+
   /// Makes the next launch start at a tile: one that is known to have executed all before it, such
   /// as one restored from a checkpoint. Throws `contract_error` while running, `invalid_argument`
   /// past the end. Waits for the device.

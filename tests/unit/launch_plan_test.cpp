@@ -101,6 +101,28 @@ TEST_CASE("only an independent body gives back, and only where there is somethin
   CHECK(make_plan(facts(), k, {.grid = 1000}, {.form = form::gated}, fit, true).memory.bytes == 0);
 }
 
+TEST_CASE("a batch shrinks until it keeps the turnaround") {
+  using std::chrono::microseconds;
+  const plan p = planned({.grid = 1000}, {.tiles_per_claim = 8});
+  CHECK(tiles_after_raise(p) == 9);
+  CHECK(batch_within(p, microseconds(30), microseconds(0)) == 8);
+  CHECK(batch_within(p, microseconds(30), microseconds(3)) == 8);
+  CHECK(batch_within(p, microseconds(30), microseconds(4)) == 6);
+  CHECK(batch_within(p, microseconds(30), microseconds(10)) == 2);
+  CHECK(batch_within(p, microseconds(30), microseconds(20)) == 1);
+  CHECK(batch_within(p, microseconds(30), microseconds(90)) == 1);
+  plan kept = p;
+  for (int us = 1; us < 40; ++us) {
+    kept.batch = batch_within(p, microseconds(100), microseconds(us));
+    CHECK((kept.batch == 1 || tiles_after_raise(kept) * us <= 100));
+  }
+  // What can be given back need not shrink.
+  const plan gives = planned({.grid = 1000}, {.tiles_per_claim = 8}, {.independent = true});
+  CHECK(tiles_after_raise(gives) == 2);
+  CHECK(batch_within(gives, microseconds(30), microseconds(20)) == 8);
+  CHECK(tiles_after_raise(planned({.grid = 1000}, {.form = form::gated})) == 1);
+}
+
 TEST_CASE("all workers come back to what they gave back, however little is left") {
   plan p = planned({.grid = 1000}, {.tiles_per_claim = 4}, {.independent = true});
   alignas(128) std::byte memory[256];

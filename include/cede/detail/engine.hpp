@@ -32,6 +32,7 @@
 #include <deque>
 #include <exception>
 #include <functional>
+#include <map>
 #include <memory>
 #include <mutex>
 #include <string>
@@ -303,6 +304,8 @@ class engine : public std::enable_shared_from_this<engine> {
   unsigned placing_ = 0;  ///< threads that put a wait of ours on a stream of the program
   bool down_ = false;
   bool told_failure_ = false;
+  /// By body and threads per block, of launches that claim several tiles; the last one's.
+  std::map<std::pair<const kernel_entry*, std::uint64_t>, std::chrono::nanoseconds> longest_tiles_;
   std::vector<cudaStream_t> left_running_;  ///< lanes with work on them when the device failed
 
   std::mutex spares_mutex_;  ///< innermost

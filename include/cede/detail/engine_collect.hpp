@@ -83,6 +83,9 @@ inline bool engine::collect_launch(stream_core& s, operation& op) {
   workload_stats& stats = s.work->stats;
   stats.tiles += end.cursor - l.cursor;
   stats.longest_tile = std::max(stats.longest_tile, std::chrono::nanoseconds(end.longest));
+  if (l.plan.batch > 1) {
+    longest_tiles_[{l.kernel, l.geometry.threads()}] = std::chrono::nanoseconds(end.longest);
+  }
   const bool complete = end.reason == protocol::stop_reason::none;
   timeline_.span(s.track,
                  !complete         ? span_kind::yield

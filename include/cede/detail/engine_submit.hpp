@@ -116,6 +116,12 @@ inline void engine::submit_operation(stream_core& s, operation& op, std::uint32_
     if (l->protocolled()) {
       l->id = ++s.last_id;
       l->epoch = epoch;
+      if (l->plan.batch > 1) {
+        const auto seen = longest_tiles_.find({l->kernel, l->geometry.threads()});
+        if (seen != longest_tiles_.end()) {
+          l->plan.batch = batch_within(l->plan, s.work->options.turnaround, seen->second);
+        }
+      }
       l->all_submitted = l->plan.how == form::persistent ||
                          l->tiles - l->cursor <= l->plan.chunk * chunks_per_submission;
       op.in_flight = true;

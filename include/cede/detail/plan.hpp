@@ -12,6 +12,7 @@
 
 #include <algorithm>
 #include <bit>
+#include <chrono>
 #include <cstddef>
 #include <cstdint>
 #include <string>
@@ -139,6 +140,23 @@ plan make_plan(const device_facts& facts, const kernel_entry& k, const shape& s,
       break;
   }
   return p;
+}
+
+/// Tiles a worker may run to their ends after a raise: the one it is in, and what its leader has
+/// claimed meanwhile. What can be given back is, except for the first of it.
+constexpr std::uint32_t tiles_after_raise(const plan& p) {
+  if (p.how != form::persistent) return 1;
+  return p.records != 0 ? 2 : 1 + p.batch;
+}
+
+/// The batch that keeps a turnaround, given the longest tile seen (0 = none seen yet).
+constexpr std::uint32_t batch_within(const plan& p, std::chrono::nanoseconds turnaround,
+                                     std::chrono::nanoseconds longest) {
+  if (p.records != 0 || p.batch <= 1 || longest.count() <= 0) return p.batch;
+  const std::int64_t tiles = turnaround / longest;
+  return tiles > std::int64_t{p.batch} ? p.batch
+         : tiles > 1                   ? static_cast<std::uint32_t>(tiles - 1)
+                                       : 1;
 }
 
 /// What a persistent submission of the plan carries beside `terms` of the launch: how many workers,
