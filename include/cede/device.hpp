@@ -85,6 +85,7 @@ struct submission {
   std::uint64_t count =
       0;  ///< whole, sliced: tiles; gated: blocks of this chunk; persistent: workers
   std::uint64_t limit = 0;  ///< gated: the cursor at which this chunk is used up
+  bool overlap = false;     ///< persistent: may start while the kernel in front is ending
   bool closes = true;       ///< gated: the last chunk of the submission; the closing step follows
   protocol::terms terms{};
   control words{};

@@ -450,3 +450,38 @@ TEST_CASE("misuse on the device: sentences, and the scheduler goes on") {
   CHECK(gone.synchronize_for(5s));
   CHECK(value.read()[0] == 7);
 }
+
+namespace {
+
+/// Adds one where the launch in front has, so that a tile that runs before its launch's turn shows.
+/// Neighbours in the array belong to tiles of other launches' other ends.
+struct in_order {
+  unsigned* x;
+  unsigned launch;
+  CEDE_BODY void operator()(cede::block b) const {
+    const unsigned tile = launch % 2 == 0 ? b.index().x : b.grid().x - 1 - b.index().x;
+    unsigned& mine = x[tile * b.size() + b.thread_rank()];
+    if (mine == launch) mine = launch + 1;
+  }
+};
+
+}  // namespace
+
+TEST_CASE("scheduler: launches that overlap keep their order, beside requests") {
+  cede::scheduler gpu;
+  auto serve = gpu.workload({.name = "serve", .priority = cede::latency_critical});
+  auto train = gpu.workload({.name = "train", .priority = cede::best_effort});
+  auto s = serve.stream();
+  auto t = train.stream();
+  constexpr unsigned n = 1 << 20;
+  buffer<unsigned> x(n), hits(64), out(64 * 128);
+  const unsigned launches = sized(2000);
+  for (unsigned i = 0; i < launches; ++i)
+    t.launch({.grid = n / 256, .block = 256}, {.overlap = true}, in_order{x.get(), i});
+  for (int i = 0; i < 100; ++i) {
+    s.launch({.grid = 64, .block = 128}, count_tiles{hits.get(), out.get(), 10});
+    REQUIRE(s.synchronize_for(patience()));
+  }
+  REQUIRE(t.synchronize_for(patience()));
+  CHECK(x.read() == std::vector<unsigned>(n, launches));
+}

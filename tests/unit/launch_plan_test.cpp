@@ -136,7 +136,9 @@ TEST_CASE("all workers come back to what they gave back, however little is left"
   CHECK(what.terms.guide == p.guide);
   CHECK(what.words.words == memory);
   CHECK(what.words.state == memory + 128);
-  fill_persistent(what, planned({.grid = 1000}, {}), 3, 1, nullptr);
+  CHECK_FALSE(what.overlap);
+  fill_persistent(what, planned({.grid = 1000}, {.overlap = true}), 3, 1, nullptr);
+  CHECK(what.overlap);
   CHECK(what.count == 3);
   CHECK(what.terms.participants == 4);
   CHECK(what.words.state == nullptr);

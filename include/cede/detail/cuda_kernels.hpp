@@ -134,9 +134,26 @@ __device__ inline mailbox next_tile(const worker_args& a, worker_words& own, boo
   return m;
 }
 
+/// Programmatic dependent launch: nothing of this kernel, not even an exit, comes before the end of
+/// the one in front. What a body loads depends on a mailbox that is filled afterwards, so that no
+/// load of it can move above the wait, those through `const __restrict__` included.
+__device__ inline void await_kernel_in_front() {
+#if __CUDA_ARCH__ >= 900
+  asm volatile("griddepcontrol.wait;" ::: "memory");
+#endif
+}
+/// Lets the next one's blocks in, when the tiles have run out rather than at the start: parked,
+/// they would take the room that latency-critical blocks need.
+__device__ inline void admit_next_kernel() {
+#if __CUDA_ARCH__ >= 900
+  asm volatile("griddepcontrol.launch_dependents;" ::: "memory");
+#endif
+}
+
 template <class B>
 __device__ __forceinline__ void run_persistent(const B& body, const worker_args& a) {
   constexpr bool gives_back = trait_independent<B>();
+  await_kernel_in_front();
   const bool leader = is_leader();
   if (blockIdx.x == 0) {
     if (leader && watch(a, a.terms.tiles)) {
@@ -185,6 +202,7 @@ __device__ __forceinline__ void run_persistent(const B& body, const worker_args&
       own.began = now;
     }
   }
+  admit_next_kernel();
   if (leader && own.entered) {
     protocol::record_longest<atomics>(*a.words.slot, own.longest);
     protocol::leave<atomics>(*a.words.slot, *a.words.chain, *a.words.published, a.terms);

@@ -169,6 +169,10 @@ class cuda_machine final : public device {
       check_driver(driver().get_attribute(&value, CU_FUNC_ATTRIBUTE_NUM_REGS, f.function),
                    "cuFuncGetAttribute");
       f.registers = value;
+      // The architecture the code was written for, not the one it was translated to.
+      check_driver(driver().get_attribute(&value, CU_FUNC_ATTRIBUTE_PTX_VERSION, f.function),
+                   "cuFuncGetAttribute");
+      f.waits = symbol == k.cuda->persistent && value >= 90;
       const auto room =
           static_cast<int>(facts_.limits.shared - std::min(facts_.limits.shared, f.static_shared));
       check_driver(
@@ -242,7 +246,7 @@ class cuda_machine final : public device {
     }
     worker_args a;
     const native_grid g = plan_workers(what, f.static_shared, facts_.limits.shared, a);
-    launch(s, f, *what.kernel, what.geometry, g, what.body, &a);
+    launch(s, f, *what.kernel, what.geometry, g, what.body, &a, what.overlap && f.waits);
     if (what.how == form::gated && what.closes) {
       const shape one{};
       std::array<void*, 1> arguments{&a};
@@ -315,6 +319,7 @@ class cuda_machine final : public device {
     std::size_t static_shared = 0;
     unsigned max_threads = 0;
     int registers = 0;
+    bool waits = false;  ///< the code waits for the kernel in front by itself (sm_90 on)
   };
 
   /// Queues the driver maps streams to: `CUDA_DEVICE_MAX_CONNECTIONS`, 1 to 32, 8 by default.
@@ -357,17 +362,17 @@ class cuda_machine final : public device {
   }
 
   void launch(cudaStream_t s, const loaded& f, const kernel_entry& k, const shape& geometry,
-              const native_grid& g, const void* body, void* args) {
+              const native_grid& g, const void* body, void* args, bool overlap = false) {
     std::array<void*, 2> arguments{const_cast<void*>(body), args};
     if (geometry.threads() > f.max_threads) {
       std::string why;
       blocks_per_sm(k, geometry, form::whole, &why);
       throw invalid_argument("launch of " + std::string(k.name) + ": " + why);
     }
-    launch_raw(s, f, geometry, g, arguments.data(), k.name);
+    launch_raw(s, f, geometry, g, arguments.data(), k.name, overlap);
   }
   void launch_raw(cudaStream_t s, const loaded& f, const shape& geometry, const native_grid& g,
-                  void** arguments, std::string_view name) {
+                  void** arguments, std::string_view name, bool overlap = false) {
     CUlaunchConfig c{};
     c.gridDimX = g.x;
     c.gridDimY = g.y;
@@ -377,14 +382,19 @@ class cuda_machine final : public device {
     c.blockDimZ = static_cast<unsigned>(geometry.block.z);
     c.sharedMemBytes = static_cast<unsigned>(g.shared);
     c.hStream = s;
-    std::array<CUlaunchAttribute, 1> attributes{};
+    std::array<CUlaunchAttribute, 2> attributes{};
+    c.attrs = attributes.data();
     if (geometry.cluster != extent{}) {
-      attributes[0].id = CU_LAUNCH_ATTRIBUTE_CLUSTER_DIMENSION;
-      attributes[0].value.clusterDim.x = static_cast<unsigned>(geometry.cluster.x);
-      attributes[0].value.clusterDim.y = static_cast<unsigned>(geometry.cluster.y);
-      attributes[0].value.clusterDim.z = static_cast<unsigned>(geometry.cluster.z);
-      c.attrs = attributes.data();
-      c.numAttrs = 1;
+      CUlaunchAttribute& a = attributes[c.numAttrs++];
+      a.id = CU_LAUNCH_ATTRIBUTE_CLUSTER_DIMENSION;
+      a.value.clusterDim.x = static_cast<unsigned>(geometry.cluster.x);
+      a.value.clusterDim.y = static_cast<unsigned>(geometry.cluster.y);
+      a.value.clusterDim.z = static_cast<unsigned>(geometry.cluster.z);
+    }
+    if (overlap) {
+      CUlaunchAttribute& a = attributes[c.numAttrs++];
+      a.id = CU_LAUNCH_ATTRIBUTE_PROGRAMMATIC_STREAM_SERIALIZATION;
+      a.value.programmaticStreamSerializationAllowed = 1;
     }
     const CUresult status = driver().launch_kernel(&c, f.function, arguments, nullptr);
     if (status != CUDA_SUCCESS) check_driver(status, "cuLaunchKernelEx of " + std::string(name));

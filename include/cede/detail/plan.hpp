@@ -30,6 +30,9 @@ struct launch_options {
   std::uint64_t chunk = 0;
   /// Number of slices of a sliced launch.
   std::uint64_t slices = 0;
+  /// Start workers while those of the launch in front are ending (programmatic dependent launch);
+  /// they wait until it has ended. Persistent form, GPUs from sm_90 on; ignored elsewhere.
+  bool overlap = false;
   /// Never preempt this launch: same as `form::whole`.
   bool whole = false;
 };
@@ -59,6 +62,7 @@ struct plan {
   std::uint64_t chunk = 0;    ///< gated
   std::uint64_t slices = 1;   ///< sliced
   unsigned workers_per_sm = 0;
+  bool overlap = false;  ///< persistent
 };
 
 /// The form a launch takes, from what the body allows and the caller asks. Throws `not_supported`
@@ -119,6 +123,7 @@ plan make_plan(const device_facts& facts, const kernel_entry& k, const shape& s,
       if (p.workers_per_sm == fit)
         p.workers = std::max<std::uint64_t>(p.workers, facts.watchers + 1) - facts.watchers;
       p.workers = std::min(p.workers, tiles);
+      p.overlap = o.overlap;
       p.batch = std::max(1U, o.tiles_per_claim);
       // At most half of an even share of what is left, so that no worker ends a batch late.
       if (p.batch > 1) p.guide = static_cast<std::uint32_t>(std::bit_width(2 * p.workers - 1));
@@ -165,6 +170,7 @@ inline void fill_persistent(submission& what, const plan& p, std::uint64_t rest,
                             std::byte* memory) {
   // Records are read by the workers they belong to, however little is left to claim.
   what.count = p.records != 0 ? p.workers : std::min(p.workers, rest);
+  what.overlap = p.overlap;
   what.terms.batch = p.batch;
   what.terms.guide = p.guide;
   what.terms.records = p.records;
