@@ -45,6 +45,7 @@ CEDE_TRAIT(bool, native, false, "true")
 CEDE_TRAIT(bool, whole, false, "true")
 CEDE_TRAIT(bool, looks_back, false, "true")
 CEDE_TRAIT(bool, independent, false, "true")
+CEDE_TRAIT(bool, clustered, false, "true")
 CEDE_TRAIT(unsigned, max_threads, 0, "256")
 CEDE_TRAIT(unsigned, min_blocks, 0, "2")
 #undef CEDE_TRAIT
@@ -183,6 +184,7 @@ struct bound : state_of<B> {
   static constexpr bool whole = trait_whole<B>();
   static constexpr bool looks_back = trait_looks_back<B>();
   static constexpr bool independent = trait_independent<B>();
+  static constexpr bool clustered = trait_clustered<B>();
   static constexpr unsigned max_threads = trait_max_threads<B>();
   static constexpr unsigned min_blocks = trait_min_blocks<B>();
 
@@ -246,7 +248,15 @@ constexpr void check_body() {
       !(trait_looks_back<B>() && trait_independent<B>()),
       "cede: a body cannot be both 'looks_back' (waits on earlier tiles) and 'independent' "
       "(tiles may be given back)");
+  static_assert(
+      !(trait_clustered<B>() && trait_native<B>()),
+      "cede: a body cannot be both 'clustered' (persistent workers that are clusters) and "
+      "'native' (never persistent); leave 'clustered' out, and its clusters run whole");
   if constexpr (trait_state_bytes<B>() != 0) {
+    static_assert(
+        !trait_clustered<B>(),
+        "cede: a 'clustered' body cannot declare 'state': blocks of a cluster cannot leave "
+        "one by one, so none is left half done");
     static_assert(trait_independent<B>(),
                   "cede: a body that declares 'state' leaves tiles half done, so it must be "
                   "'independent'; declare 'static constexpr bool independent = true;'");
@@ -287,6 +297,7 @@ struct body_traits {
   bool whole = false;        ///< never preemptible, never sliced
   bool looks_back = false;   ///< waits on earlier tiles: ascending claims, no giving back
   bool independent = false;  ///< a claimed tile may be given back
+  bool clustered = false;    ///< runs in thread-block clusters, persistent workers included
   unsigned max_threads = 0;  ///< launch bound on threads per block; 0 = undeclared
   unsigned min_blocks = 0;   ///< launch bound on blocks per SM; 0 = undeclared
 };
@@ -294,9 +305,10 @@ struct body_traits {
 /// Reads the traits of a body type.
 template <class B>
 constexpr body_traits traits_of() {
-  return {detail::trait_native<B>(),      detail::trait_whole<B>(),
-          detail::trait_looks_back<B>(),  detail::trait_independent<B>(),
-          detail::trait_max_threads<B>(), detail::trait_min_blocks<B>()};
+  return {detail::trait_native<B>(),     detail::trait_whole<B>(),
+          detail::trait_looks_back<B>(), detail::trait_independent<B>(),
+          detail::trait_clustered<B>(),  detail::trait_max_threads<B>(),
+          detail::trait_min_blocks<B>()};
 }
 
 CEDE_END_NAMESPACE

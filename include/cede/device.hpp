@@ -43,6 +43,7 @@ struct cuda_kernels {
   const void* native = nullptr;      ///< whole launches and slices
   const void* gated = nullptr;       ///< null if the body forbids it
   const void* persistent = nullptr;  ///< null if the body forbids it
+  const void* clustered = nullptr;   ///< persistent workers that are clusters; null if not declared
   const void* closing = nullptr;     ///< the kernel behind a chunk of gated blocks
   /// Resolves a function for the current context; returns a `cudaError_t`. Also loads its module.
   int (*resolve)(const void* symbol, void** function) = nullptr;
@@ -97,6 +98,7 @@ struct device_facts {
   std::string runtime;  ///< empty on the host device
   unsigned sms = 1;
   unsigned watchers = 0;       ///< extra participants of a submission that forward the gate
+  bool clusters = false;       ///< has thread-block clusters (sm_90 on)
   unsigned blocks_per_sm = 1;  ///< most resident blocks of any kernel
   shape_limits limits{};
   /// Streams that may stand in a wait at once without holding up any other: they share few hardware
@@ -152,6 +154,14 @@ class device {
   virtual unsigned blocks_per_sm(const kernel_entry& k, const shape& s, form how,
                                  std::string* why) = 0;
 
+  /// Most resident clusters of this body and shape on the whole device, as persistent workers; 0 =
+  /// none fits, with `why`.
+  virtual std::uint64_t resident_clusters(const kernel_entry& k, const shape& s, std::string* why) {
+    static_cast<void>(k);
+    static_cast<void>(s);
+    *why = "this device has no thread-block clusters";
+    return 0;
+  }
   /// True if the words of a persistent worker do not fit beside the body's shared memory.
   [[nodiscard]] virtual bool words_in_memory(const kernel_entry& k, const shape& s) {
     static_cast<void>(k);

@@ -53,7 +53,7 @@ class preemptible {
           ": a preemptible launch is gated or persistent; use cede::sliceable for whole launches "
           "and slices");
     }
-    tiles_ = shape_.tiles();
+    tiles_ = plan_.tiles;
     words_ = device_.take_words();
     if (plan_.records != 0 && words_.records == nullptr) {
       words_.records = static_cast<detail::record_words*>(

@@ -80,6 +80,13 @@ class sliceable {
       }
       return {{0, tiles}};
     }
+    if (shape_.cluster != extent{}) {
+      if (n > 1) {
+        throw not_supported("slices(): the launch of " + std::string(entry().name) +
+                            " in thread-block clusters cannot be cut; ask for one slice");
+      }
+      return {{0, tiles}};
+    }
     const bool by_tiles = how.tiles != 0;
     const std::uint64_t size = by_tiles ? std::min(how.tiles, most) : 0;
     n = by_tiles ? (tiles - 1) / size + 1 : std::min(std::max(n, (tiles - 1) / most + 1), tiles);

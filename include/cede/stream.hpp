@@ -227,7 +227,7 @@ class stream {
     l.kernel = &k;
     l.plan = s.owner->plan_for(*s.work, k, geometry, options);
     l.geometry = geometry;
-    l.tiles = geometry.tiles();
+    l.tiles = l.plan.tiles;
     l.body = detail::body_bytes(body, k.bytes);
     l.memory = s.owner->worker_memory_of(s, l.plan.memory.bytes);
     op.work = std::move(l);

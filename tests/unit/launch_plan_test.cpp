@@ -7,6 +7,7 @@
 #include <doctest/doctest.h>
 
 #include <cstddef>
+#include <cstdint>
 
 using cede::form;
 using cede::launch_options;
@@ -31,7 +32,7 @@ kernel_entry entry(cede::body_traits traits = {}) {
 
 plan planned(const cede::shape& s, const launch_options& o, cede::body_traits traits = {},
              unsigned fit = 8, device_facts f = facts()) {
-  return make_plan(f, entry(traits), s, o, [&](form) { return fit; });
+  return make_plan(f, entry(traits), s, o, [&](form) { return std::uint64_t{fit} * f.sms; });
 }
 
 }  // namespace
@@ -67,6 +68,28 @@ TEST_CASE("traits decide the form; what they forbid is refused in words") {
                        doctest::Contains("clusters"), cede::not_supported);
 }
 
+TEST_CASE("clusters of a body declared `clustered` are workers, where the device has clusters") {
+  device_facts f = facts();
+  const cede::shape s{.grid = {1000, 2}, .block = 64, .cluster = {2, 2}};
+  const cede::body_traits clustered{.clustered = true};
+  const auto resident = [](form how) { return std::uint64_t{how == form::persistent ? 30U : 80U}; };
+  CHECK(make_plan(f, entry(clustered), s, {}, resident).how == form::whole);
+  f.clusters = true;
+  CHECK(make_plan(f, entry(), s, {}, resident).how == form::whole);
+  const plan p = make_plan(f, entry(clustered), s, {}, resident);
+  CHECK(p.how == form::persistent);
+  CHECK(p.tiles == 500);   // clusters
+  CHECK(p.workers == 10);  // of four blocks each: four blocks per SM
+  CHECK(make_plan(f, entry(clustered), s, {.workers_per_sm = 32}, resident).workers == 29);
+  CHECK(make_plan(f, entry(clustered), s, {.whole = true}, resident).how == form::whole);
+  CHECK_THROWS_WITH_AS(make_plan(f, entry(clustered), s, {.form = form::gated}, resident),
+                       doctest::Contains("persistent workers"), cede::not_supported);
+  CHECK_THROWS_WITH_AS(make_plan(f, entry(), s, {.form = form::persistent}, resident),
+                       doctest::Contains("declared `clustered`"), cede::not_supported);
+  // Without clusters in its shape it is a body like others.
+  CHECK(make_plan(f, entry(clustered), {.grid = 10, .block = 64}, {}, resident).tiles == 10);
+}
+
 TEST_CASE(
     "slices: as many as asked for, never more than tiles, never more blocks than a grid holds") {
   CHECK(planned({.grid = 100}, {.slices = 16}).slices == 16);
@@ -90,7 +113,7 @@ TEST_CASE("only an independent body gives back, and only where there is somethin
   CHECK(planned({.grid = 1000}, {}, independent).records == 0);
   kernel_entry k = entry(independent);
   k.state_bytes = 200;
-  const auto fit = [](form) { return 8U; };
+  const auto fit = [](form) { return std::uint64_t{80}; };
   const plan p = make_plan(facts(), k, {.grid = 1000}, {}, fit);
   CHECK(p.records == 40);
   CHECK(p.memory.state == 0);

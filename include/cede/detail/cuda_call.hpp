@@ -43,6 +43,7 @@ struct driver_table {
   CUresult (*set_attribute)(CUfunction, CUfunction_attribute, int) = nullptr;
   CUresult (*get_attribute)(int*, CUfunction_attribute, CUfunction) = nullptr;
   CUresult (*occupancy)(int*, CUfunction, int, std::size_t) = nullptr;
+  CUresult (*clusters)(int*, CUfunction, const CUlaunchConfig*) = nullptr;
   CUresult (*error_name)(CUresult, const char**) = nullptr;
   CUresult (*error_string)(CUresult, const char**) = nullptr;
 };
@@ -71,6 +72,7 @@ inline const driver_table& driver() {
     fetch(t.set_attribute, "cuFuncSetAttribute");
     fetch(t.get_attribute, "cuFuncGetAttribute");
     fetch(t.occupancy, "cuOccupancyMaxActiveBlocksPerMultiprocessor");
+    fetch(t.clusters, "cuOccupancyMaxActiveClusters");
     fetch(t.error_name, "cuGetErrorName");
     fetch(t.error_string, "cuGetErrorString");
     return t;

@@ -209,6 +209,97 @@ __device__ __forceinline__ void run_persistent(const B& body, const worker_args&
   }
 }
 
+#if __CUDA_ARCH__ >= 900
+/// Barrier of all threads of a cluster, of which none has exited.
+__device__ inline void sync_cluster() {
+  asm volatile("barrier.cluster.arrive.release;\n\tbarrier.cluster.wait.acquire;" ::: "memory");
+}
+/// The first block's copy of an object that lies at the same place in every block of the cluster.
+template <class T>
+__device__ inline T* in_first_block(T* mine) {
+  std::uint64_t there;
+  asm("mapa.u64 %0, %1, 0;" : "=l"(there) : "l"(mine));
+  return reinterpret_cast<T*>(there);
+}
+__device__ inline index3 place_in_cluster() {
+  index3 at;
+  asm("mov.u32 %0, %%cluster_ctaid.x;" : "=r"(at.x));
+  asm("mov.u32 %0, %%cluster_ctaid.y;" : "=r"(at.y));
+  asm("mov.u32 %0, %%cluster_ctaid.z;" : "=r"(at.z));
+  return at;
+}
+__device__ inline index3 size_of_cluster() {
+  index3 n;
+  asm("mov.u32 %0, %%cluster_nctaid.x;" : "=r"(n.x));
+  asm("mov.u32 %0, %%cluster_nctaid.y;" : "=r"(n.y));
+  asm("mov.u32 %0, %%cluster_nctaid.z;" : "=r"(n.z));
+  return n;
+}
+#endif
+
+/// Persistent workers that are clusters: one claim, one yield and one count for all their blocks.
+/// `a.grid` is that of the clusters.
+template <class B>
+__device__ __forceinline__ void run_clustered(const B& body, const worker_args& a) {
+#if __CUDA_ARCH__ >= 900
+  constexpr bool gives_back = trait_independent<B>();
+  await_kernel_in_front();
+  const index3 place = place_in_cluster();
+  const index3 size = size_of_cluster();
+  const std::uint32_t number = blockIdx.x / size.x;
+  const bool leader = is_leader() && (place.x | place.y | place.z) == 0;
+  if (number == 0) {
+    if (leader && watch(a, a.terms.tiles)) {
+      protocol::leave<atomics>(*a.words.slot, *a.words.chain, *a.words.published, a.terms);
+    }
+    return;
+  }
+  // The first block's words count; the others read its mailboxes.
+  worker_words* own =
+      a.in_memory
+          ? reinterpret_cast<worker_words*>(a.words.words + (number - 1) * worker_words_bytes)
+          : in_first_block(reinterpret_cast<worker_words*>(cede_dynamic_shared + a.own));
+  if (leader) {
+    own->held = {};
+    own->place = {number - 1, gridDim.x / size.x - 1, number - 1, 0};
+    own->longest = 0;
+    own->entered = protocol::enter<atomics>(*a.words.chain, a.terms);
+    mailbox first;
+    if (own->entered) {
+      protocol::notice<atomics, protocol::scope::device>(*a.words.device_gate, *a.words.slot,
+                                                         a.terms);
+      first = next_tile<gives_back>(a, *own, false);
+      own->began = nanoseconds_now();
+    }
+    own->mail[0] = first;
+  }
+  sync_cluster();
+  for (unsigned turn = 0;; turn ^= 1U) {
+    const mailbox m = own->mail[turn];
+    if (!m.valid) break;
+    const index3 at = a.grid.locate(m.tile);
+    body(block({at.x * size.x + place.x, at.y * size.y + place.y, at.z * size.z + place.z},
+               {a.grid.grid.x * size.x, a.grid.grid.y * size.y, a.grid.grid.z * size.z}));
+    await_async_copies();
+    if (leader) own->mail[turn ^ 1U] = next_tile<gives_back>(a, *own, false);
+    while (anyone_in_body()) {
+    }
+    sync_cluster();
+    if (leader) {
+      const std::uint64_t now = nanoseconds_now();
+      if (now - own->began > own->longest) own->longest = now - own->began;
+      own->began = now;
+    }
+  }
+  admit_next_kernel();
+  sync_cluster();  // the first block stays until the others have read its mailbox
+  if (leader && own->entered) {
+    protocol::record_longest<atomics>(*a.words.slot, own->longest);
+    protocol::leave<atomics>(*a.words.slot, *a.words.chain, *a.words.published, a.terms);
+  }
+#endif
+}
+
 // Hidden by the namespace: two shared libraries may each hold the same kernel template, and an
 // attribute on the template itself is refused for bodies without linkage.
 namespace CEDE_HIDDEN kernels {
@@ -228,6 +319,17 @@ template <class B>
 __global__ void persistent_kernel(const __grid_constant__ B body,
                                   const __grid_constant__ worker_args a) {
   run_persistent(body, a);
+}
+template <class B>
+__global__ void clustered_kernel(const __grid_constant__ B body,
+                                 const __grid_constant__ worker_args a) {
+  run_clustered(body, a);
+}
+template <class B, unsigned Threads, unsigned Blocks>
+__global__ void __launch_bounds__(Threads, Blocks)
+    bounded_clustered_kernel(const __grid_constant__ B body,
+                             const __grid_constant__ worker_args a) {
+  run_clustered(body, a);
 }
 template <class B, unsigned Threads, unsigned Blocks>
 __global__ void __launch_bounds__(Threads, Blocks)
@@ -282,6 +384,14 @@ struct device_code<B, compiler::nvcc, Preemptible> {
       if constexpr (Preemptible && !trait_native<B>()) {
         k.persistent =
             reinterpret_cast<const void*>(&kernels::bounded_persistent_kernel<B, threads, blocks>);
+      }
+    }
+    if constexpr (Preemptible && trait_clustered<B>()) {
+      if constexpr (threads == 0) {
+        k.clustered = reinterpret_cast<const void*>(&kernels::clustered_kernel<B>);
+      } else {
+        k.clustered =
+            reinterpret_cast<const void*>(&kernels::bounded_clustered_kernel<B, threads, blocks>);
       }
     }
     if constexpr (Preemptible)

@@ -90,19 +90,23 @@ constexpr native_grid plan_native(const submission& s, native_args& a) {
   return {a.grid.grid.x, a.grid.grid.y, a.grid.grid.z, s.geometry.shared};
 }
 
-/// Grid and arguments of gated chunks and persistent workers: one block more, the watcher.
+/// Grid and arguments of gated chunks and persistent workers: one block more, the watcher, or one
+/// cluster.
 constexpr native_grid plan_workers(const submission& s, std::size_t static_bytes,
                                    std::size_t shared_limit, worker_args& a) {
   const own_place own = place_own(s.how, s.geometry.shared, static_bytes, shared_limit);
+  const extent& c = s.geometry.cluster;
   a.terms = s.terms;
   a.words = s.words;
-  a.grid = tile_locator::of(s.geometry.grid);
+  a.grid =
+      tile_locator::of({s.geometry.grid.x / c.x, s.geometry.grid.y / c.y, s.geometry.grid.z / c.z});
   a.limit = s.limit;
   a.own = static_cast<std::uint32_t>(own.offset);
   a.state_bytes = static_cast<std::uint32_t>(s.kernel->state_bytes);
   a.overlay = s.how == form::gated && !own.fits;
   a.in_memory = s.how == form::persistent && !own.fits;
-  return {static_cast<std::uint32_t>(s.count + 1), 1, 1, own.shared};
+  return {static_cast<std::uint32_t>((s.count + 1) * c.x), static_cast<std::uint32_t>(c.y),
+          static_cast<std::uint32_t>(c.z), own.shared};
 }
 
 }  // namespace detail

@@ -51,6 +51,7 @@ class cuda_machine final : public device {
     facts_.runtime = version_text(runtime_version);
     facts_.sms = static_cast<unsigned>(p.multiProcessorCount);
     facts_.watchers = 1;
+    facts_.clusters = p.clusterLaunch != 0;
     facts_.blocks_per_sm = static_cast<unsigned>(p.maxBlocksPerMultiProcessor);
     facts_.cuda = true;
     facts_.limits.threads = static_cast<std::uint64_t>(p.maxThreadsPerBlock);
@@ -147,7 +148,7 @@ class cuda_machine final : public device {
   void prepare(const kernel_entry& k) override {
     if (k.cuda == nullptr || prepared(k)) return;
     for (const void* symbol :
-         {k.cuda->native, k.cuda->gated, k.cuda->persistent, k.cuda->closing}) {
+         {k.cuda->native, k.cuda->gated, k.cuda->persistent, k.cuda->clustered, k.cuda->closing}) {
       if (symbol == nullptr) continue;
       {
         const std::shared_lock lock(functions_mutex_);
@@ -172,7 +173,7 @@ class cuda_machine final : public device {
       // The architecture the code was written for, not the one it was translated to.
       check_driver(driver().get_attribute(&value, CU_FUNC_ATTRIBUTE_PTX_VERSION, f.function),
                    "cuFuncGetAttribute");
-      f.waits = symbol == k.cuda->persistent && value >= 90;
+      f.since_sm_90 = value >= 90;
       const auto room =
           static_cast<int>(facts_.limits.shared - std::min(facts_.limits.shared, f.static_shared));
       check_driver(
@@ -230,6 +231,38 @@ class cuda_machine final : public device {
         .first->second;
   }
 
+  std::uint64_t resident_clusters(const kernel_entry& k, const shape& s,
+                                  std::string* why) override {
+    if (k.cuda == nullptr || k.cuda->clustered == nullptr) {
+      function_of(k, form::persistent);  // says why
+      *why = "no device code for clusters";
+      return 0;
+    }
+    const loaded& f = find(k.cuda->clustered, k);
+    if (!f.since_sm_90) {
+      *why = "clusters of workers need code for sm_90 or newer; compile with -arch=sm_90";
+      return 0;
+    }
+    CUlaunchConfig c{};
+    CUlaunchAttribute cluster{};
+    describe(c, s,
+             {static_cast<std::uint32_t>(s.cluster.x), static_cast<std::uint32_t>(s.cluster.y),
+              static_cast<std::uint32_t>(s.cluster.z),
+              place_own(form::persistent, s.shared, f.static_shared, facts_.limits.shared).shared});
+    set_cluster(cluster, s.cluster);
+    c.attrs = &cluster;
+    c.numAttrs = 1;
+    int clusters = 0;
+    const CUresult status = driver().clusters(&clusters, f.function, &c);
+    if (status != CUDA_SUCCESS || clusters <= 0) {
+      *why =
+          "no cluster of " + s.cluster.text() +
+          " such blocks fits on the device; use smaller clusters, or fewer threads, registers or "
+          "shared memory a block";
+      return 0;
+    }
+    return static_cast<std::uint64_t>(clusters);
+  }
   [[nodiscard]] bool words_in_memory(const kernel_entry& k, const shape& s) override {
     if (k.cuda == nullptr || k.cuda->persistent == nullptr) return false;
     const loaded& f = function_of(k, form::persistent);
@@ -237,7 +270,9 @@ class cuda_machine final : public device {
   }
 
   void submit(cudaStream_t s, const submission& what) override {
-    const loaded& f = function_of(*what.kernel, what.how);
+    const bool clusters = what.how == form::persistent && what.geometry.cluster != extent{};
+    const loaded& f = clusters ? find(what.kernel->cuda->clustered, *what.kernel)
+                               : function_of(*what.kernel, what.how);
     if (what.how == form::whole || what.how == form::sliced) {
       native_args a;
       const native_grid g = plan_native(what, a);
@@ -246,7 +281,7 @@ class cuda_machine final : public device {
     }
     worker_args a;
     const native_grid g = plan_workers(what, f.static_shared, facts_.limits.shared, a);
-    launch(s, f, *what.kernel, what.geometry, g, what.body, &a, what.overlap && f.waits);
+    launch(s, f, *what.kernel, what.geometry, g, what.body, &a, what.overlap && f.since_sm_90);
     if (what.how == form::gated && what.closes) {
       const shape one{};
       std::array<void*, 1> arguments{&a};
@@ -319,7 +354,7 @@ class cuda_machine final : public device {
     std::size_t static_shared = 0;
     unsigned max_threads = 0;
     int registers = 0;
-    bool waits = false;  ///< the code waits for the kernel in front by itself (sm_90 on)
+    bool since_sm_90 = false;  ///< its workers know clusters and wait for the kernel in front
   };
 
   /// Queues the driver maps streams to: `CUDA_DEVICE_MAX_CONNECTIONS`, 1 to 32, 8 by default.
@@ -371,9 +406,7 @@ class cuda_machine final : public device {
     }
     launch_raw(s, f, geometry, g, arguments.data(), k.name, overlap);
   }
-  void launch_raw(cudaStream_t s, const loaded& f, const shape& geometry, const native_grid& g,
-                  void** arguments, std::string_view name, bool overlap = false) {
-    CUlaunchConfig c{};
+  static void describe(CUlaunchConfig& c, const shape& geometry, const native_grid& g) {
     c.gridDimX = g.x;
     c.gridDimY = g.y;
     c.gridDimZ = g.z;
@@ -381,16 +414,21 @@ class cuda_machine final : public device {
     c.blockDimY = static_cast<unsigned>(geometry.block.y);
     c.blockDimZ = static_cast<unsigned>(geometry.block.z);
     c.sharedMemBytes = static_cast<unsigned>(g.shared);
+  }
+  static void set_cluster(CUlaunchAttribute& a, const extent& cluster) {
+    a.id = CU_LAUNCH_ATTRIBUTE_CLUSTER_DIMENSION;
+    a.value.clusterDim.x = static_cast<unsigned>(cluster.x);
+    a.value.clusterDim.y = static_cast<unsigned>(cluster.y);
+    a.value.clusterDim.z = static_cast<unsigned>(cluster.z);
+  }
+  void launch_raw(cudaStream_t s, const loaded& f, const shape& geometry, const native_grid& g,
+                  void** arguments, std::string_view name, bool overlap = false) {
+    CUlaunchConfig c{};
+    describe(c, geometry, g);
     c.hStream = s;
     std::array<CUlaunchAttribute, 2> attributes{};
     c.attrs = attributes.data();
-    if (geometry.cluster != extent{}) {
-      CUlaunchAttribute& a = attributes[c.numAttrs++];
-      a.id = CU_LAUNCH_ATTRIBUTE_CLUSTER_DIMENSION;
-      a.value.clusterDim.x = static_cast<unsigned>(geometry.cluster.x);
-      a.value.clusterDim.y = static_cast<unsigned>(geometry.cluster.y);
-      a.value.clusterDim.z = static_cast<unsigned>(geometry.cluster.z);
-    }
+    if (geometry.cluster != extent{}) set_cluster(attributes[c.numAttrs++], geometry.cluster);
     if (overlap) {
       CUlaunchAttribute& a = attributes[c.numAttrs++];
       a.id = CU_LAUNCH_ATTRIBUTE_PROGRAMMATIC_STREAM_SERIALIZATION;

@@ -54,6 +54,8 @@ struct worker_memory {
 
 struct plan {
   form how = form::whole;
+  std::uint64_t tiles =
+      0;  ///< what is claimed: tiles, or clusters of tiles where those are workers
   std::uint64_t workers = 0;  ///< persistent
   std::uint32_t batch = 1;    ///< persistent
   std::uint32_t guide = 0;    ///< persistent
@@ -67,19 +69,29 @@ struct plan {
 
 /// The form a launch takes, from what the body allows and the caller asks. Throws `not_supported`
 /// in a sentence where they contradict.
-inline form choose_form(const kernel_entry& k, const shape& s, const launch_options& o) {
+inline form choose_form(const device_facts& facts, const kernel_entry& k, const shape& s,
+                        const launch_options& o) {
   const std::string name(k.name);
   form how = o.whole ? form::whole : o.form;
   if (how == form::automatic && o.slices > 0) how = form::sliced;
-  const bool clustered = s.cluster != extent{};
-  if (k.traits.whole || clustered) {
+  const bool clusters = s.cluster != extent{};
+  const bool preemptible = clusters ? k.traits.clustered && facts.clusters : !k.traits.whole;
+  if (!preemptible || k.traits.whole) {
     if (how != form::automatic && how != form::whole) {
       throw not_supported("launch of " + name + ": " +
-                          (clustered ? "thread-block clusters run whole in this version"
-                                     : "the body is declared `whole` and runs whole only") +
+                          (k.traits.whole   ? "the body is declared `whole` and runs whole only"
+                           : facts.clusters ? "its thread-block clusters run whole, unless the "
+                                              "body is declared `clustered`"
+                                            : "this device has no thread-block clusters to keep "
+                                              "together, it runs whole") +
                           "; ask for form::whole or none");
     }
     return form::whole;
+  }
+  if (clusters && how != form::automatic && how != form::whole && how != form::persistent) {
+    throw not_supported("launch of " + name +
+                        ": thread-block clusters run whole or in persistent workers; ask for "
+                        "form::persistent, form::whole or none");
   }
   if (how == form::automatic) how = k.traits.native ? form::gated : form::persistent;
   if (how == form::persistent && k.traits.native) {
@@ -103,25 +115,29 @@ constexpr worker_memory lay_out(std::uint64_t workers, bool words, std::size_t s
   return m;
 }
 
-/// Decides a launch; `blocks_per_sm` tells how many of its blocks fit on an SM (0 = none),
-/// `words_in_memory` that its shared memory has no room for the workers' words.
-template <class BlocksPerSm>
+/// Decides a launch; `resident` tells how many of its blocks (persistent clusters: clusters) fit on
+/// the device at once, `words_in_memory` that its shared memory has no room for the workers' words.
+template <class Resident>
 plan make_plan(const device_facts& facts, const kernel_entry& k, const shape& s,
-               const launch_options& o, BlocksPerSm&& blocks_per_sm, bool words_in_memory = false) {
+               const launch_options& o, Resident&& resident, bool words_in_memory = false) {
   validate(s, facts.limits, k.name);
   plan p;
-  p.how = choose_form(k, s, o);
-  const unsigned fit = blocks_per_sm(p.how);
-  const std::uint64_t tiles = s.tiles();
+  p.how = choose_form(facts, k, s, o);
+  const std::uint64_t fit = resident(p.how);
+  p.tiles = s.tiles() / (p.how == form::persistent ? s.cluster.count() : 1);
+  const std::uint64_t tiles = p.tiles;
   switch (p.how) {
     case form::persistent: {
+      const std::uint64_t wanted =
+          o.workers_per_sm == 0 ? default_workers_per_sm : o.workers_per_sm;
+      const std::uint64_t at_most = fit / facts.sms * s.cluster.count();  // blocks per SM
       p.workers_per_sm =
-          std::min(o.workers_per_sm == 0 ? default_workers_per_sm : o.workers_per_sm, fit);
+          static_cast<unsigned>(std::min(wanted, std::max<std::uint64_t>(at_most, 1)));
       // The watcher takes a worker's place for as long as tiles are left; where no place is free,
       // one worker less starts, instead of one that waits for the watcher to end.
-      p.workers = std::uint64_t{p.workers_per_sm} * facts.sms;
-      if (p.workers_per_sm == fit)
-        p.workers = std::max<std::uint64_t>(p.workers, facts.watchers + 1) - facts.watchers;
+      p.workers = std::max<std::uint64_t>(wanted * facts.sms / s.cluster.count(), 1);
+      p.workers =
+          std::min(p.workers, std::max<std::uint64_t>(fit, facts.watchers + 1) - facts.watchers);
       p.workers = std::min(p.workers, tiles);
       p.overlap = o.overlap;
       p.batch = std::max(1U, o.tiles_per_claim);
@@ -186,7 +202,10 @@ inline plan plan_on(device& d, const kernel_entry& k, const shape& s, const laun
       d.facts(), k, s, o,
       [&](form how) {
         std::string why;
-        const unsigned fit = d.blocks_per_sm(k, s, how, &why);
+        const bool clusters = how == form::persistent && s.cluster != extent{};
+        const std::uint64_t fit =
+            clusters ? d.resident_clusters(k, s, &why)
+                     : std::uint64_t{d.blocks_per_sm(k, s, how, &why)} * d.facts().sms;
         if (fit == 0) throw invalid_argument("launch of " + std::string(k.name) + ": " + why);
         return fit;
       },
