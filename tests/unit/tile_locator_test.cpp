@@ -3,6 +3,7 @@
 
 #include <doctest/doctest.h>
 
+#include <algorithm>
 #include <cstdint>
 #include <random>
 
@@ -31,8 +32,9 @@ TEST_CASE("a reciprocal divides as division does") {
   }
   std::mt19937 random(1);
   for (int i = 0; i < 200'000; ++i) {
-    const std::uint32_t d = std::max<std::uint32_t>(1, random() >> (1 + random() % 31));
-    const std::uint32_t n = random() >> 1U;
+    const auto d =
+        static_cast<std::uint32_t>(std::max<std::uint64_t>(1, random() >> (1 + random() % 31)));
+    const auto n = static_cast<std::uint32_t>(random() >> 1U);
     REQUIRE(reciprocal::of(d).divide(n) == n / d);
     const std::uint32_t multiple = n / d * d;
     REQUIRE(reciprocal::of(d).divide(multiple) == multiple / d);

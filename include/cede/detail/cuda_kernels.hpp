@@ -102,6 +102,10 @@ __device__ inline worker_words& own_words(const worker_args& a) {
   return *reinterpret_cast<worker_words*>(cede_dynamic_shared + a.own);
 }
 
+// A variable, since device code may not call host functions, not even to make a constant.
+template <class B>
+inline constexpr bool gives_back = trait_independent<B>();
+
 /// The leader's part between two tiles: which is next? `yielded`: the present one was left half
 /// done.
 template <bool GivesBack>
@@ -152,7 +156,6 @@ __device__ inline void admit_next_kernel() {
 
 template <class B>
 __device__ __forceinline__ void run_persistent(const B& body, const worker_args& a) {
-  constexpr bool gives_back = trait_independent<B>();
   await_kernel_in_front();
   const bool leader = is_leader();
   if (blockIdx.x == 0) {
@@ -171,7 +174,7 @@ __device__ __forceinline__ void run_persistent(const B& body, const worker_args&
     if (own.entered) {
       protocol::notice<atomics, protocol::scope::device>(*a.words.device_gate, *a.words.slot,
                                                          a.terms);
-      first = next_tile<gives_back>(a, own, false);
+      first = next_tile<gives_back<B>>(a, own, false);
       own.began = nanoseconds_now();
     }
     own.mail[0] = first;
@@ -181,7 +184,7 @@ __device__ __forceinline__ void run_persistent(const B& body, const worker_args&
     const mailbox m = own.mail[turn];
     if (!m.valid) break;
     bool yielded = false;
-    if constexpr (gives_back) {
+    if constexpr (gives_back<B>) {
       device_tile tile{a.words.slot, a.words.state + m.record * state_stride(a.state_bytes),
                        a.state_bytes, m.resumed, false};
       if (a.terms.records == 0) tile.slot = nullptr;
@@ -193,7 +196,7 @@ __device__ __forceinline__ void run_persistent(const B& body, const worker_args&
     await_async_copies();
     // The next claim is made while slower warps are still in this tile: of the tiles promised to a
     // raise it is the one "a worker may still finish".
-    if (leader) own.mail[turn ^ 1U] = next_tile<gives_back>(a, own, yielded);
+    if (leader) own.mail[turn ^ 1U] = next_tile<gives_back<B>>(a, own, yielded);
     while (anyone_in_body()) {
     }
     if (leader) {
@@ -242,7 +245,6 @@ __device__ inline index3 size_of_cluster() {
 template <class B>
 __device__ __forceinline__ void run_clustered(const B& body, const worker_args& a) {
 #if __CUDA_ARCH__ >= 900
-  constexpr bool gives_back = trait_independent<B>();
   await_kernel_in_front();
   const index3 place = place_in_cluster();
   const index3 size = size_of_cluster();
@@ -268,7 +270,7 @@ __device__ __forceinline__ void run_clustered(const B& body, const worker_args& 
     if (own->entered) {
       protocol::notice<atomics, protocol::scope::device>(*a.words.device_gate, *a.words.slot,
                                                          a.terms);
-      first = next_tile<gives_back>(a, *own, false);
+      first = next_tile<gives_back<B>>(a, *own, false);
       own->began = nanoseconds_now();
     }
     own->mail[0] = first;
@@ -281,7 +283,7 @@ __device__ __forceinline__ void run_clustered(const B& body, const worker_args& 
     body(block({at.x * size.x + place.x, at.y * size.y + place.y, at.z * size.z + place.z},
                {a.grid.grid.x * size.x, a.grid.grid.y * size.y, a.grid.grid.z * size.z}));
     await_async_copies();
-    if (leader) own->mail[turn ^ 1U] = next_tile<gives_back>(a, *own, false);
+    if (leader) own->mail[turn ^ 1U] = next_tile<gives_back<B>>(a, *own, false);
     while (anyone_in_body()) {
     }
     sync_cluster();

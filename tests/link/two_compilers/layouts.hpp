@@ -87,6 +87,8 @@ layout_map layouts_here() {
   CEDE_TYPE(cede::detail::submission);
   CEDE_MEMBER(cede::detail::submission, terms);
   CEDE_MEMBER(cede::detail::submission, words);
+  CEDE_TYPE(cede::detail::control);
+  CEDE_MEMBER(cede::detail::control, state);
   CEDE_TYPE(cede::detail::device_facts);
   CEDE_TYPE(cede_process::registry);
   CEDE_MEMBER(cede_process::registry, schedulers);
@@ -96,7 +98,9 @@ layout_map layouts_here() {
   CEDE_TYPE(cede::detail::gate_words);
   CEDE_TYPE(cede::detail::slot_words);
   CEDE_MEMBER(cede::detail::slot_words, left);
-  CEDE_MEMBER(cede::detail::slot_words, given);
+  CEDE_MEMBER(cede::detail::slot_words, set_aside);
+  CEDE_TYPE(cede::detail::record_words);
+  CEDE_MEMBER(cede::detail::record_words, half_done);
   CEDE_TYPE(cede::detail::chain_words);
   CEDE_TYPE(cede::detail::publication_words);
   CEDE_MEMBER(cede::detail::publication_words, id);
@@ -104,6 +108,7 @@ layout_map layouts_here() {
   CEDE_MEMBER(cede::detail::activity_words, completed);
   CEDE_TYPE(cede::protocol::terms);
   CEDE_MEMBER(cede::protocol::terms, batch);
+  CEDE_MEMBER(cede::protocol::terms, records);
   return all;
 }
 
