@@ -19,6 +19,7 @@
 #include <cede/detail/operation.hpp>
 #include <cede/device.hpp>
 #include <cede/error.hpp>
+#include <cede/policy/lift.hpp>
 #include <cede/policy/policy.hpp>
 #include <cede/policy/strict_priority.hpp>
 #include <cede/stats.hpp>
@@ -200,8 +201,14 @@ class engine : public std::enable_shared_from_this<engine> {
     std::uint64_t* token = nullptr;
     std::uint64_t* done = nullptr;
     activity_words* activity = nullptr;
+    unsigned source = 0;
     std::uint64_t last_ordinal = 0, last_id = 0, last_token = 0, last_number = 0, last_write = 0;
     const workload_core* last_owner = nullptr;
+  };
+  /// Whose work the words at one index of `activities_` count.
+  struct activity_source {
+    const workload_core* work = nullptr;
+    std::string name;  ///< for messages
   };
   /// A wait of a latency-critical stream on work that is not done: until then neither the stream
   /// nor the requests parked with it hold the gate.
@@ -245,6 +252,8 @@ class engine : public std::enable_shared_from_this<engine> {
   void close_overdue_requests(std::unique_lock<std::mutex>& lock);
   bool free_trash(std::unique_lock<std::mutex>& lock);
   bool latency_critical_active() const;
+  bool keeps_gated_out() const;
+  void lift_what_stands_still(clock::time_point now);
   bool anything_outstanding() const;
   void cover(std::unique_lock<std::mutex>& lock);
   void uncover();
@@ -289,6 +298,7 @@ class engine : public std::enable_shared_from_this<engine> {
   std::condition_variable finished_;  ///< callers wait here for progress
   std::vector<std::unique_ptr<workload_core>> workloads_;
   std::vector<workload_core*> gated_;
+  std::vector<activity_source> sources_of_;  ///< by index into `activities_`
   std::vector<cudaEvent_t> spare_events_;
   std::vector<std::pair<stream_point, void*>> condemned_;  ///< to be freed once the point is done
   std::vector<void*> trash_;     ///< of these, what may be freed once nothing is in flight
@@ -332,6 +342,9 @@ class engine : public std::enable_shared_from_this<engine> {
   // dispatcher's own
   policy::verdict verdict_;
   std::vector<policy::workload_view> views_;
+  policy::lift lift_;
+  std::vector<policy::source_view> sources_;
+  std::uint64_t lifts_ = 0;  ///< guarded by mutex_
   bool was_active_ = false;
   std::uint64_t seen_raises_ = 0;
   std::chrono::nanoseconds idle_since_ = std::chrono::nanoseconds::min();  ///< since the start

@@ -30,6 +30,28 @@ inline bool engine::latency_critical_active() const {
   return false;
 }
 
+/// What the lift is told of a source, `max_hold` apart.
+inline policy::source_view source_now(const activity_words& a) {
+  // `completed` first, as in `protocol::active`.
+  const auto completed =
+      atomics::load<protocol::order::seq_cst, protocol::scope::system>(a.completed);
+  return {
+      atomics::load<protocol::order::seq_cst, protocol::scope::system>(a.submitted), completed, {}};
+}
+
+/// Whether latency-critical work keeps gated work out: all that is active and not lifted. Only for
+/// the dispatcher. To be asked between the sample of an epoch and the submission, like
+/// `latency_critical_active`: what a lifted source is given meanwhile raises the gate, and what the
+/// source completes makes it count again from that moment.
+inline bool engine::keeps_gated_out() const {
+  const unsigned n = activity_count_.load(std::memory_order_acquire);
+  for (unsigned i = 0; i < n; ++i) {
+    const auto source = source_now(*activities_[i].load(std::memory_order_relaxed));
+    if (source.active() && !lift_.lifted(i, source.completed)) return true;
+  }
+  return false;
+}
+
 inline bool on_device(const stream_core& s) {
   if (atomics::load<protocol::order::acquire, protocol::scope::system>(*s.token) < s.last_token)
     return true;
