@@ -87,7 +87,7 @@ void engine::driver_call(std::unique_lock<std::mutex>& lock, F&& call) {
 
 inline void engine::finish_front(stream_core& s) {
   operation& op = s.queue.front();
-  if (op.after != nullptr) spare_events_.push_back(op.after);
+  spare_events_of(op);
   if (op.launch() != nullptr) ++s.work->stats.finished;
   ++finished_operations_;
   s.finished.store(op.number, std::memory_order_release);
@@ -150,7 +150,6 @@ inline bool engine::collect_stream(stream_core& s, std::unique_lock<std::mutex>&
         }
       }
       if (!met) break;
-      if (wait->ours) spare_events_.push_back(wait->foreign);
     } else if (op.protocolled()) {
       if (!op.in_flight) break;
       const bool was_in_flight = op.in_flight;
@@ -248,7 +247,7 @@ inline bool engine::unblock(std::unique_lock<std::mutex>& lock) {
       }
       raise_all();
       unpark_requests(b.parked);
-      if (b.ours) {
+      if (b.foreign != nullptr) {
         const std::scoped_lock inner(mutex_);
         spare_events_.push_back(b.foreign);
       }

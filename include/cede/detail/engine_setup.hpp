@@ -5,6 +5,7 @@
 #include <cede/config.hpp>
 #include <cede/detail/engine.hpp>
 #include <cede/detail/engine_dispatch.hpp>
+#include <cede/detail/engine_foreign.hpp>
 #include <cede/detail/engine_guard.hpp>
 #include <cede/detail/engine_inline.hpp>
 #include <cede/detail/engine_queue.hpp>
@@ -189,6 +190,11 @@ inline std::shared_ptr<stream_core> engine::add_stream(workload_core* w, cudaStr
   throw_if_failed();
   throw_if_gone(*w);
   const device_scope current(*device_);
+  std::unique_lock adopting(adopt_mutex_, std::defer_lock);
+  if (adopt != nullptr) {
+    adopting.lock();
+    if (auto known = known_adoption(w, adopt)) return known;
+  }
   auto s = std::make_shared<stream_core>();
   s->owner = shared_from_this();
   s->work = w;
