@@ -143,9 +143,11 @@ struct workload_stats {
 struct scheduler_stats {
   std::string device;
   std::uint64_t raises = 0;          ///< times a gate was raised
-  std::chrono::nanoseconds busy{0};  ///< latency-critical work in progress or a request open
+  std::chrono::nanoseconds busy{0};  ///< latency-critical work keeps the rest out
   std::chrono::nanoseconds idle{0};  ///< the rest: what best-effort work may use
   std::vector<workload_stats> workloads;
+  /// Times latency-critical work stood still for its `max_hold` and was passed over.
+  std::uint64_t lifts = 0;
 };
 
 namespace detail {

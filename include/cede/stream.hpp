@@ -147,20 +147,20 @@ class stream {
       return;
     }
     detail::operation op;
-    op.work = detail::wait_work{e.point_, nullptr};
+    op.work = detail::wait_work{.until = e.point_};
     s.owner->enqueue(s, std::move(op));
   }
-  /// The same for an event of CUDA's, which must have been recorded.
+  /// The same for an event of CUDA's as it is recorded now: recording it again or destroying it
+  /// after this call changes nothing. One that was never recorded is not waited for. Returns at
+  /// once, unless too many streams wait on the device already (docs/limits.md).
   void wait(cudaEvent_t e) {
     detail::stream_core& s = core("wait");
     if (e == nullptr) throw contract_error("stream " + s.name + ": wait() for a null cudaEvent_t");
     if (s.work->inline_path) {
       s.owner->inline_wait(s, e);
-      return;
+    } else {
+      s.owner->gated_wait(s, e);
     }
-    detail::operation op;
-    op.work = detail::wait_work{{}, e};
-    s.owner->enqueue(s, std::move(op));
   }
   /// What follows on this stream waits for everything on `foreign` so far. Does not wait on the
   /// host.

@@ -68,11 +68,15 @@ class workload {
 
   /// A stream in front of one the program already has. Latency-critical: launches go to it
   /// directly. Gated: what is put on it directly and what goes through the returned stream keep
-  /// their order. It must outlive the work; the legacy default stream is refused with
-  /// `contract_error`.
+  /// their order. Adopted again it is the same stream. Throws `contract_error` for one that another
+  /// workload has adopted, and whose handles or work are still there, for a raw stream of cede's
+  /// own and for the default streams, legacy and per thread. It must outlive the work and the
+  /// handles. Set-up, like `stream()`.
   [[nodiscard]] cede::stream adopt(cudaStream_t existing) {
     detail::engine& e = engine("adopt");
-    detail::refuse_default_stream(existing, "workload '" + core_->options.name + "': adopt()");
+    const std::string who = "workload '" + core_->options.name + "': adopt()";
+    detail::refuse_default_stream(existing, who);
+    detail::refuse_per_thread_stream(existing, who);
     return cede::stream(e.add_stream(core_, existing));
   }
 

@@ -132,11 +132,114 @@ TEST_CASE_FIXTURE(with_raw_streams,
   check(600);
 }
 
+TEST_CASE_FIXTURE(with_raw_streams, "a stream adopted again is the same stream") {
+  cudaStream_t other = device->make_stream(stream_class::lane);
+  for (auto* work : {&train, &serve}) {
+    cudaStream_t mine = work == &train ? raw : other;
+    cede::stream a = work->adopt(mine);
+    cede::stream b = work->adopt(mine);
+    CHECK(a.name() == b.name());
+    for (int i = 0; i < 20; ++i) {
+      up(a);
+      up_raw(mine);
+      up(b);
+    }
+    const cede::event all = b.record();
+    a.wait(all);  // nothing: it is the same stream
+    REQUIRE(a.synchronize_for(patience));
+    CHECK(all.done());
+  }
+  check(120);
+}
+
+TEST_CASE_FIXTURE(with_raw_streams, "a stream belongs to one workload, for as long as it is used") {
+  cede::workload more = cpu.workload(effort("more"));
+  const std::vector<cede::workload*> all{&train, &more, &serve};
+  for (auto* first : all) {
+    cede::stream a = first->adopt(raw);
+    up(a);
+    for (auto* second : all) {
+      if (second == first) continue;
+      const auto message =
+          message_of<cede::contract_error>([&] { static_cast<void>(second->adopt(raw)); });
+      CHECK(contains(message, "'" + first->name() + "'"));
+      CHECK(contains(message, "'" + second->name() + "'"));
+      CHECK(contains(message, a.name()));
+      CHECK(contains(message, "adopt another"));
+    }
+    up(a);  // as good as ever
+    REQUIRE(a.synchronize_for(patience));
+    a = cede::stream();
+    // A gated stream stays until the dispatcher has seen its end.
+    CHECK(eventually(
+        [&] { return message_of<cede::contract_error>([&] { a = more.adopt(raw); }).empty(); }));
+    up(a);
+    REQUIRE(a.synchronize_for(patience));
+    a = cede::stream();
+    CHECK(eventually(
+        [&] { return message_of<cede::contract_error>([&] { a = train.adopt(raw); }).empty(); }));
+    a = cede::stream();
+  }
+  check(9);
+}
+
+TEST_CASE_FIXTURE(with_raw_streams, "a raw stream of cede's own is not adopted") {
+  for (auto* stream : {&t, &s}) {
+    cudaStream_t inner = nullptr;
+    stream->run([&](cudaStream_t r) { inner = r; });
+    for (auto* work : {&train, &serve}) {
+      const auto message =
+          message_of<cede::contract_error>([&] { static_cast<void>(work->adopt(inner)); });
+      CHECK(contains(message, stream->name()));
+      CHECK(contains(message, "run()"));
+    }
+    up(*stream);
+    REQUIRE(stream->synchronize_for(patience));
+    *stream = cede::stream();
+    // Once its handles are gone it is nobody's, and still not the program's.
+    CHECK(eventually([&] {
+      return contains(
+          message_of<cede::contract_error>([&] { static_cast<void>(train.adopt(inner)); }), "gone");
+    }));
+  }
+  check(2);
+}
+
+TEST_CASE_FIXTURE(with_raw_streams, "threads that adopt one stream at once get one and the same") {
+  for (int round = 0; round < 30; ++round) {
+    std::vector<cede::stream> got(8);
+    std::atomic<unsigned> refused{0};
+    std::vector<std::thread> threads;
+    for (std::size_t i = 0; i < got.size(); ++i) {
+      threads.emplace_back([&, i] {
+        try {
+          got[i] = (i % 2 == 0 ? train : serve).adopt(raw);
+        } catch (const cede::contract_error&) {
+          ++refused;
+        }
+      });
+    }
+    for (auto& thread : threads) thread.join();
+    CHECK(refused == 4);  // one workload has it, whichever came first
+    std::string name;
+    for (auto& stream : got) {
+      if (message_of([&] { static_cast<void>(stream.name()); }).empty()) {
+        if (name.empty()) name = stream.name();
+        CHECK(stream.name() == name);
+      }
+    }
+  }
+}
+
 TEST_CASE_FIXTURE(with_raw_streams, "the default streams are refused") {
   auto* legacy = reinterpret_cast<cudaStream_t>(0x1);
   for (auto* work : {&train, &serve}) {
     CHECK_THROWS_AS(static_cast<void>(work->adopt(nullptr)), cede::contract_error);
     CHECK_THROWS_AS(static_cast<void>(work->adopt(legacy)), cede::contract_error);
+    CHECK(contains(message_of<cede::contract_error>([&] {
+                     static_cast<void>(work->adopt(reinterpret_cast<cudaStream_t>(0x2)));
+                   }),
+                   "cudaStreamPerThread"));
   }
   for (auto* stream : {&t, &s}) {
     CHECK_THROWS_AS(stream->wait(static_cast<cudaStream_t>(nullptr)), cede::contract_error);
@@ -206,6 +309,162 @@ TEST_CASE_FIXTURE(with_raw_streams,
     }
   }
   check(80);
+}
+
+TEST_CASE_FIXTURE(with_raw_streams,
+                  "a wait is for the event as it was recorded then, whatever becomes of it") {
+  cudaStream_t others = device->make_stream(stream_class::lane);
+  cudaStream_t mine = device->make_stream(stream_class::lane);
+  auto shut = [&](cudaStream_t on, door& d) {  // a launch that ends when the door opens
+    const auto tile = d.tile();
+    cede::detail::submission what;
+    what.kernel = &cede::detail::entry_of<door::body, cede::detail::this_compiler, true>();
+    what.body = &tile;
+    what.count = 1;
+    device->submit(on, what);
+  };
+  std::vector<cede::stream> streams{t, s};
+  SUBCASE("streams of cede's") {}
+  SUBCASE("adopted by training") { streams = {train.adopt(mine)}; }
+  SUBCASE("adopted by the service") { streams = {serve.adopt(mine)}; }
+  for (cede::stream& stream : streams) {
+    for (const int fate : {0, 1, 2, 3}) {
+      CAPTURE(fate);
+      door first, later;
+      cudaEvent_t e = device->make_event();
+      shut(raw, first);
+      device->record_event(raw, e);
+      if (fate == 3) {
+        stream.wait(raw);
+      } else {
+        stream.wait(e);
+      }
+      if (fate == 1) device->destroy_event(e);
+      if (fate == 2) shut(others, later);
+      if (fate == 2) device->record_event(others, e);
+      if (fate == 3) device->wait_event(raw, e), shut(raw, later);
+      up(stream);
+      REQUIRE(first.reached());
+      CHECK_FALSE(stream.synchronize_for(5ms));
+      CHECK(values[0] == step - 1);
+      first.open();
+      REQUIRE(stream.synchronize_for(patience));
+      CHECK(values[0] == step);
+      later.open();
+      device->synchronize(others);
+      device->synchronize(raw);
+    }
+  }
+  check(static_cast<int>(4 * streams.size()));
+}
+
+TEST_CASE(
+    "a critical stream counts again once what it waited for is done, whatever the event was "
+    "recorded for later") {
+  auto device = cede::detail::make_host_device({.sms = 4});  // a door holds an SM
+  cudaEvent_t event = device->make_event();
+  cudaStream_t raw = device->make_stream(stream_class::lane);
+  cede::scheduler cpu(device);
+  cede::workload serve = cpu.workload(critical());
+  cede::workload train = cpu.workload(effort());
+  cede::stream s = serve.stream();
+  cede::stream t = train.stream();
+  std::vector<int> trained(1);
+  door first, later, served;
+  t.run([&](cudaStream_t) {});  // the dispatcher has been at work
+  auto shut = [&](door& d) {    // behind the scheduler's back: not counted
+    const auto tile = d.tile();
+    cede::detail::submission what;
+    what.kernel = &cede::detail::entry_of<door::body, cede::detail::this_compiler, true>();
+    what.body = &tile;
+    what.count = 1;
+    device->submit(raw, what);
+  };
+  shut(first);
+  device->record_event(raw, event);
+  s.wait(event);
+  shut(later);
+  device->record_event(raw, event);
+  s.launch({.grid = 1}, served.tile());
+  CHECK(contains(cpu.explain(), "side idle"));
+  first.open();
+  REQUIRE(served.reached());
+  REQUIRE(later.reached());
+  CHECK(eventually([&] { return contains(cpu.explain(), "work active"); }));
+  t.launch({.grid = 1}, count_runs{trained.data()});
+  CHECK_FALSE(t.synchronize_for(10ms));
+  served.open();
+  REQUIRE(t.synchronize_for(patience));
+  CHECK(trained[0] == 1);
+}
+
+TEST_CASE_FIXTURE(with_raw_streams, "an event that was never recorded is not waited for") {
+  for (auto* stream : {&t, &s}) {
+    stream->wait(event);
+    up(*stream);
+    REQUIRE(stream->synchronize_for(patience));
+  }
+  check(2);
+}
+
+TEST_CASE_FIXTURE(with_raw_streams,
+                  "an event that is no more is refused in the call, and nothing else is harmed") {
+  cudaEvent_t gone = device->make_event();
+  device->destroy_event(gone);
+  for (auto* stream : {&t, &s}) {
+    CHECK_THROWS_AS(stream->wait(gone), cede::contract_error);
+    up(*stream);
+    REQUIRE(stream->synchronize_for(patience));
+  }
+  check(2);
+}
+
+TEST_CASE_FIXTURE(with_raw_streams, "many waits, by many threads, for events recorded again") {
+  // One event for all: each thread records it and has a stream of each kind wait; what it recorded
+  // stands for its own raw work.
+  std::vector<std::thread> threads;
+  std::atomic<unsigned> early{0};
+  for (int n = 0; n < 4; ++n) {
+    threads.emplace_back([&, n] {
+      cudaStream_t producer = device->make_stream(stream_class::lane);
+      cudaEvent_t e = device->make_event();
+      cede::stream mine = n % 2 == 0 ? train.stream() : serve.stream();
+      std::atomic<int> produced{0};
+      struct produce {
+        std::atomic<int>* n;
+        void operator()(cede::block) const {
+          std::this_thread::sleep_for(std::chrono::microseconds(200));
+          n->fetch_add(1);
+        }
+      };
+      struct consume {
+        std::atomic<int>* n;
+        int least;
+        std::atomic<unsigned>* early;
+        void operator()(cede::block) const {
+          if (n->load() < least) early->fetch_add(1);
+        }
+      };
+      for (int i = 1; i <= 60; ++i) {
+        const produce body{&produced};
+        cede::detail::submission what;
+        what.kernel = &cede::detail::entry_of<produce, cede::detail::this_compiler, true>();
+        what.body = &body;
+        what.count = 1;
+        device->submit(producer, what);
+        device->record_event(producer, e);
+        mine.wait(e);
+        mine.launch({.grid = 1}, consume{&produced, i, &early});
+        if (i % 7 == 0) {
+          device->destroy_event(e);
+          e = device->make_event();
+        }
+      }
+      CHECK(mine.synchronize_for(patience));
+    });
+  }
+  for (auto& thread : threads) thread.join();
+  CHECK(early == 0);
 }
 
 TEST_CASE_FIXTURE(

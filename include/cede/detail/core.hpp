@@ -31,7 +31,10 @@ struct workload_options {
   double weight = 1;
   /// How long this (gated) workload stays out after the latency-critical side went idle.
   std::chrono::nanoseconds hold_off{0};
-  /// A request of this (latency-critical) workload left open longer is closed, with a message.
+  /// A request of this (latency-critical) workload left open longer is closed, and a stream of it
+  /// (or a callable of `run`) of whose work nothing ends for longer keeps nobody out until
+  /// something does: it may wait for gated work by a call on the raw stream. Both with a message,
+  /// and only while gated work waits.
   std::chrono::nanoseconds max_hold = std::chrono::seconds{10};
 };
 
@@ -87,6 +90,7 @@ struct stream_core : std::enable_shared_from_this<stream_core> {
   // -- latency-critical; guarded by `inline_mutex`, which no gated path takes across a driver call
   std::mutex inline_mutex;
   activity_words* activity = nullptr;  // shared: `completed` is written by the stream
+  unsigned source = 0;                 ///< where the engine lists `activity`
   std::uint64_t last_write = 0;        ///< newest value the stream will write
   bool dirty = false;                  ///< work of an open request, not yet counted
   std::atomic<unsigned> blockers{0};   ///< unmet waits on gated or foreign work

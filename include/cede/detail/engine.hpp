@@ -3,6 +3,7 @@
 //
 //   engine_inline.hpp    the latency-critical path: on the caller's thread, atomics only
 //   engine_queue.hpp     what callers do to gated streams: queue, wait, suspend
+//   engine_foreign.hpp     streams and events of the program's own
 //   engine_dispatch.hpp  the one thread that submits, collects and asks the policy
 //   engine_collect.hpp     what it reads
 //   engine_submit.hpp      what it launches
@@ -19,6 +20,7 @@
 #include <cede/detail/operation.hpp>
 #include <cede/device.hpp>
 #include <cede/error.hpp>
+#include <cede/policy/lift.hpp>
 #include <cede/policy/policy.hpp>
 #include <cede/policy/strict_priority.hpp>
 #include <cede/stats.hpp>
@@ -68,6 +70,15 @@ inline void refuse_default_stream(cudaStream_t s, const std::string& who) {
                          " of the legacy default stream, which waits for all other streams of the "
                          "device and they for it; make one with cudaStreamCreateWithFlags(..., "
                          "cudaStreamNonBlocking)");
+  }
+}
+
+/// Nor can the stream that is another one in every thread: the scheduler's threads use it, too.
+inline void refuse_per_thread_stream(cudaStream_t s, const std::string& who) {
+  if (s == reinterpret_cast<cudaStream_t>(0x2)) {
+    throw contract_error(who +
+                         " of cudaStreamPerThread, which is another stream in every thread; make "
+                         "one with cudaStreamCreateWithFlags(..., cudaStreamNonBlocking)");
   }
 }
 
@@ -124,6 +135,7 @@ class engine : public std::enable_shared_from_this<engine> {
   // -- set-up
   workload_core* add_workload(workload_options o);
   std::shared_ptr<stream_core> add_stream(workload_core* w, cudaStream_t adopt);
+  std::shared_ptr<stream_core> known_adoption(const workload_core* w, cudaStream_t raw);
   /// Loads a body's code if it has not been: only bodies of libraries opened later ever need it.
   void prepare(const kernel_entry& k);
   /// Drains queued work (suspended workloads: cancels it, with a message) and stops the threads.
@@ -137,7 +149,7 @@ class engine : public std::enable_shared_from_this<engine> {
   template <class F>
   void inline_run(stream_core& s, F&& f);
   void inline_wait(stream_core& s, const stream_point& p);
-  void inline_wait(stream_core& s, cudaEvent_t e, bool ours = false);
+  void inline_wait(stream_core& s, cudaEvent_t e);
   void inline_record(stream_core& s, cudaEvent_t e);
   stream_point inline_point(stream_core& s);
   std::shared_ptr<request_core> open_request(workload_core* w, clock::time_point arrived);
@@ -147,11 +159,12 @@ class engine : public std::enable_shared_from_this<engine> {
   bool inline_done(const stream_core& s, std::uint64_t number) const;
 
   // -- gated streams (engine_queue.hpp)
-  std::uint64_t enqueue(stream_core& s, operation op);
+  std::uint64_t enqueue(stream_core& s, operation op, cudaEvent_t theirs = nullptr);
   template <class F>
   void gated_run(stream_core& s, F&& f);
   void gated_record(stream_core& s, cudaEvent_t e);
   std::byte* worker_memory_of(stream_core& s, std::size_t bytes);
+  void gated_wait(stream_core& s, cudaEvent_t e);
   plan plan_for(const workload_core& w, const kernel_entry& k, const shape& s,
                 const launch_options& o);
   void suspend(workload_core* w);
@@ -205,16 +218,21 @@ class engine : public std::enable_shared_from_this<engine> {
     std::uint64_t* token = nullptr;
     std::uint64_t* done = nullptr;
     activity_words* activity = nullptr;
+    unsigned source = 0;
     std::uint64_t last_ordinal = 0, last_id = 0, last_token = 0, last_number = 0, last_write = 0;
     const workload_core* last_owner = nullptr;
+  };
+  /// Whose work the words at one index of `activities_` count.
+  struct activity_source {
+    const workload_core* work = nullptr;
+    std::string name;  ///< for messages
   };
   /// A wait of a latency-critical stream on work that is not done: until then neither the stream
   /// nor the requests parked with it hold the gate.
   struct blocker {
     std::shared_ptr<stream_core> stream;
     stream_point until;
-    cudaEvent_t foreign = nullptr;
-    bool ours = false;  ///< `foreign` was made for this wait
+    cudaEvent_t foreign = nullptr;  ///< of ours: done when what the program waits for is
     std::vector<std::shared_ptr<request_core>> parked;
   };
 
@@ -225,7 +243,7 @@ class engine : public std::enable_shared_from_this<engine> {
   void raise_all();
   template <class F>
   void inline_call(stream_core& s, F&& f);
-  void block_stream(stream_core& s, blocker b);
+  void block_stream(stream_core& s, blocker b, cudaEvent_t theirs);
   std::vector<std::shared_ptr<request_core>> park_requests(std::thread::id opener);
   void unpark_requests(const std::vector<std::shared_ptr<request_core>>& parked);
   void mark_waiting_calls(bool begin);
@@ -250,14 +268,19 @@ class engine : public std::enable_shared_from_this<engine> {
   void close_overdue_requests(std::unique_lock<std::mutex>& lock);
   bool free_trash(std::unique_lock<std::mutex>& lock);
   bool latency_critical_active() const;
+  bool keeps_gated_out() const;
+  void lift_what_stands_still(clock::time_point now);
   bool anything_outstanding() const;
   void cover(std::unique_lock<std::mutex>& lock);
   void uncover();
   [[nodiscard]] std::size_t parked_streams() const;
-  void await_room_to_park(std::unique_lock<std::mutex>& lock, const stream_core& s);
+  void await_progress(std::unique_lock<std::mutex>& lock, std::unique_lock<std::mutex>* order);
+  void await_room_to_park(std::unique_lock<std::mutex>& lock, const stream_core& s,
+                          std::unique_lock<std::mutex>* order = nullptr);
   template <class F>
   void place_wait(std::unique_lock<std::mutex>& lock, F&& put);
   cudaEvent_t take_event();
+  void spare_events_of(operation& op);
   cudaStream_t take_marks();
   void return_event(cudaEvent_t e) noexcept;
   [[nodiscard]] bool may_cover() const;
@@ -294,6 +317,7 @@ class engine : public std::enable_shared_from_this<engine> {
   std::condition_variable finished_;  ///< callers wait here for progress
   std::vector<std::unique_ptr<workload_core>> workloads_;
   std::vector<workload_core*> gated_;
+  std::vector<activity_source> sources_of_;  ///< by index into `activities_`
   std::vector<cudaEvent_t> spare_events_;
   std::vector<std::pair<stream_point, void*>> condemned_;  ///< to be freed once the point is done
   std::vector<void*> trash_;     ///< of these, what may be freed once nothing is in flight
@@ -308,6 +332,7 @@ class engine : public std::enable_shared_from_this<engine> {
   std::map<std::pair<const kernel_entry*, std::uint64_t>, std::chrono::nanoseconds> longest_tiles_;
   std::vector<cudaStream_t> left_running_;  ///< lanes with work on them when the device failed
 
+  std::mutex adopt_mutex_;   ///< outermost: one adoption at a time
   std::mutex spares_mutex_;  ///< innermost
   std::vector<lane_kit> spare_lanes_;
   std::vector<lane_kit> spare_inline_;
@@ -339,6 +364,9 @@ class engine : public std::enable_shared_from_this<engine> {
   // dispatcher's own
   policy::verdict verdict_;
   std::vector<policy::workload_view> views_;
+  policy::lift lift_;
+  std::vector<policy::source_view> sources_;
+  std::uint64_t lifts_ = 0;  ///< guarded by mutex_
   bool was_active_ = false;
   std::uint64_t seen_raises_ = 0;
   std::chrono::nanoseconds idle_since_ = std::chrono::nanoseconds::min();  ///< since the start

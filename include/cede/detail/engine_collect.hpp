@@ -30,6 +30,28 @@ inline bool engine::latency_critical_active() const {
   return false;
 }
 
+/// What the lift is told of a source, `max_hold` apart.
+inline policy::source_view source_now(const activity_words& a) {
+  // `completed` first, as in `protocol::active`.
+  const auto completed =
+      atomics::load<protocol::order::seq_cst, protocol::scope::system>(a.completed);
+  return {
+      atomics::load<protocol::order::seq_cst, protocol::scope::system>(a.submitted), completed, {}};
+}
+
+/// Whether latency-critical work keeps gated work out: all that is active and not lifted. Only for
+/// the dispatcher. To be asked between the sample of an epoch and the submission, like
+/// `latency_critical_active`: what a lifted source is given meanwhile raises the gate, and what the
+/// source completes makes it count again from that moment.
+inline bool engine::keeps_gated_out() const {
+  const unsigned n = activity_count_.load(std::memory_order_acquire);
+  for (unsigned i = 0; i < n; ++i) {
+    const auto source = source_now(*activities_[i].load(std::memory_order_relaxed));
+    if (source.active() && !lift_.lifted(i, source.completed)) return true;
+  }
+  return false;
+}
+
 inline bool on_device(const stream_core& s) {
   if (atomics::load<protocol::order::acquire, protocol::scope::system>(*s.token) < s.last_token)
     return true;
@@ -65,7 +87,7 @@ void engine::driver_call(std::unique_lock<std::mutex>& lock, F&& call) {
 
 inline void engine::finish_front(stream_core& s) {
   operation& op = s.queue.front();
-  if (op.after != nullptr) spare_events_.push_back(op.after);
+  spare_events_of(op);
   if (op.launch() != nullptr) ++s.work->stats.finished;
   ++finished_operations_;
   s.finished.store(op.number, std::memory_order_release);
@@ -131,7 +153,6 @@ inline bool engine::collect_stream(stream_core& s, std::unique_lock<std::mutex>&
         }
       }
       if (!met) break;
-      if (wait->ours) spare_events_.push_back(wait->foreign);
     } else if (op.protocolled()) {
       if (!op.in_flight) break;
       const bool was_in_flight = op.in_flight;
@@ -229,7 +250,7 @@ inline bool engine::unblock(std::unique_lock<std::mutex>& lock) {
       }
       raise_all();
       unpark_requests(b.parked);
-      if (b.ours) {
+      if (b.foreign != nullptr) {
         const std::scoped_lock inner(mutex_);
         spare_events_.push_back(b.foreign);
       }

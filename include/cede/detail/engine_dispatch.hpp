@@ -89,10 +89,11 @@ inline void engine::dispatch_loop() {
       }
       close_overdue_requests(lock);
 
-      const bool active = latency_critical_active();
       const auto now = clock::now();
-      look_at_time(active, now);
       build_view();
+      lift_what_stands_still(now);
+      const bool active = keeps_gated_out();
+      look_at_time(active, now);
       verdict_.actions.clear();
       verdict_.again = std::chrono::nanoseconds::max();
       options_.policy->decide({since_start(now), active, idle_since_, views_}, verdict_);
@@ -138,7 +139,7 @@ inline void engine::dispatch_loop() {
       while (looks-- > 0 && pause.count() > 0 && !nudged_.exchange(false)) {
         const timespec t{0, static_cast<long>(pause.count())};
         ::nanosleep(&t, nullptr);
-        if (!latency_critical_active()) break;
+        if (!keeps_gated_out()) break;
       }
       lock.lock();
     } catch (...) {

@@ -56,7 +56,7 @@ inline void engine::drop_queues() {
     for (auto& s : w->busy) {
       left_running_.push_back(s->lane);
       while (!s->queue.empty()) {
-        if (s->queue.back().after != nullptr) spare_events_.push_back(s->queue.back().after);
+        spare_events_of(s->queue.back());
         s->queue.pop_back();
       }
     }
@@ -76,7 +76,7 @@ inline void engine::cancel_stream(stream_core& s) {
                     ": its work was cancelled because its scheduler ended while the workload, "
                     "or one it waited for, was suspended"));
     }
-    if (op.after != nullptr) spare_events_.push_back(op.after);
+    spare_events_of(op);
     s.queue.pop_back();
     --outstanding_;
     ++dropped;

@@ -235,6 +235,7 @@ inline scheduler_stats engine::snapshot() {
   scheduler_stats all;
   all.device = device_->facts().name;
   all.raises = raises_.load(std::memory_order_relaxed);
+  all.lifts = lifts_;
   all.busy = busy_time_;
   all.idle = since_start(clock::now()) - busy_time_;
   for (const auto& w : workloads_) {
@@ -253,6 +254,10 @@ inline std::string engine::explain() {
   std::ostringstream out;
   out << "On " << all.device << ", latency-critical work raised the gates " << all.raises
       << " times.\n";
+  if (all.lifts > 0) {
+    out << "It stood still for longer than max_hold " << all.lifts
+        << " times while gated work waited, and was passed over until it moved.\n";
+  }
   for (const auto& w : all.workloads) {
     out << "'" << w.name << "' ";
     if (w.level == latency_critical) {

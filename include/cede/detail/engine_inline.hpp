@@ -198,27 +198,22 @@ inline void engine::inline_wait(stream_core& s, const stream_point& p) {
     device_->wait_value(s.lane, &p.stream->activity->completed, p.number);
     return;
   }
-  block_stream(s, {s.shared_from_this(), p, nullptr, false, {}});
-}
-
-inline void engine::inline_wait(stream_core& s, cudaEvent_t e, bool ours) {
-  throw_if_failed();
-  throw_if_gone(*s.work);
-  const device_scope current(*device_);
-  if (!ours && device_->event_done(e)) return;
-  block_stream(s, {s.shared_from_this(), {}, e, ours, {}});
+  block_stream(s, {s.shared_from_this(), p, nullptr, {}}, nullptr);
 }
 
 /// Whether a latency-critical stream waits for work that a gate, or somebody else, holds up.
 inline bool engine::held_back(const stream_core& s) const { return s.blockers.load() > 0; }
 
 /// Makes the stream wait on the device, and until then counts neither its work nor the requests
-/// this thread has open as active. What is already launched stays counted until it is done.
-inline void engine::block_stream(stream_core& s, blocker b) {
+/// this thread has open as active. What is already launched stays counted until it is done. For an
+/// event of the program's, `theirs`, the stream records `b.foreign` once it has passed the wait.
+inline void engine::block_stream(stream_core& s, blocker b, cudaEvent_t theirs) {
   b.parked = park_requests(std::this_thread::get_id());
+  std::vector<run_hold*> let_go;
   for (run_hold* h = this_thread_runs(); h != nullptr; h = h->outer) {
-    if (h->owner == this && !std::exchange(h->let_go, true) && h->parked == 0)
-      protocol::finish<atomics>(h->work->held);
+    if (h->owner != this || std::exchange(h->let_go, true)) continue;
+    let_go.push_back(h);
+    if (h->parked == 0) protocol::finish<atomics>(h->work->held);
   }
   try {
     std::unique_lock lock(mutex_);
@@ -226,7 +221,10 @@ inline void engine::block_stream(stream_core& s, blocker b) {
     place_wait(lock, [&] {
       const std::scoped_lock mine(s.inline_mutex);
       const stream_core* until = b.until.stream.get();
-      if (b.foreign != nullptr) {
+      if (theirs != nullptr) {
+        device_->wait_event(s.lane, theirs);
+        device_->record_event(s.lane, b.foreign);
+      } else if (b.foreign != nullptr) {
         device_->wait_event(s.lane, b.foreign);
       } else {
         device_->wait_value(s.lane,
@@ -239,6 +237,12 @@ inline void engine::block_stream(stream_core& s, blocker b) {
     blockers_.push_back(std::move(b));
     blockers_count_.store(blockers_.size(), std::memory_order_relaxed);
   } catch (...) {
+    // Nothing is waited for: all holds as before.
+    for (run_hold* h : let_go) {
+      h->let_go = false;
+      if (h->parked == 0) protocol::begin<atomics>(h->work->held);
+    }
+    if (!let_go.empty()) raise_all();
     unpark_requests(b.parked);
     throw;
   }

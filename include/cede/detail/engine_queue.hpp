@@ -56,10 +56,24 @@ inline std::size_t engine::parked_streams() const {
   return n + blockers_count_.load(std::memory_order_relaxed);
 }
 
+/// Sleeps until something has moved, or for a moment. Without the stream's order, if the caller has
+/// it: what is waited for may be the end of a callable that itself uses the stream.
+inline void engine::await_progress(std::unique_lock<std::mutex>& lock,
+                                   std::unique_lock<std::mutex>* order) {
+  const bool ordered = order != nullptr && order->owns_lock();
+  if (ordered) order->unlock();
+  finished_.wait_for(lock, std::chrono::milliseconds(100));
+  if (!ordered) return;
+  lock.unlock();
+  order->lock();
+  lock.lock();
+}
+
 /// Waits until one more stream may be parked: the device has few queues, and one whose head waits
 /// holds up every stream mapped to it. Gives up the lock meanwhile; the requests of this thread
 /// give way.
-inline void engine::await_room_to_park(std::unique_lock<std::mutex>& lock, const stream_core& s) {
+inline void engine::await_room_to_park(std::unique_lock<std::mutex>& lock, const stream_core& s,
+                                       std::unique_lock<std::mutex>* order) {
   std::unique_ptr<parked_requests> giving_way;
   while (parked_streams() >= device_->facts().parked_limit && !down_ && !has_failed_.load()) {
     if (s.inside_run.load() == std::this_thread::get_id()) {
@@ -73,7 +87,7 @@ inline void engine::await_room_to_park(std::unique_lock<std::mutex>& lock, const
       lock.lock();
       continue;
     }
-    finished_.wait_for(lock, std::chrono::milliseconds(100));
+    await_progress(lock, order);
   }
 }
 
@@ -94,17 +108,31 @@ inline void engine::return_event(cudaEvent_t e) noexcept {
   spare_events_.push_back(e);
 }
 
-/// Queues an operation; returns its number. Waits only if the queue is full.
-inline std::uint64_t engine::enqueue(stream_core& s, operation op) {
+/// Keeps the events of an operation that is over, or never will be, for another use. Call with the
+/// lock.
+inline void engine::spare_events_of(operation& op) {
+  if (op.after != nullptr) spare_events_.push_back(op.after);
+  if (const auto* wait = std::get_if<wait_work>(&op.work);
+      wait != nullptr && wait->foreign != nullptr)
+    spare_events_.push_back(wait->foreign);
+}
+
+/// Queues an operation; returns its number. Waits only if the queue is full. `theirs`: the
+/// operation is a wait for this event of the program's as it is recorded now.
+inline std::uint64_t engine::enqueue(stream_core& s, operation op, cudaEvent_t theirs) {
   throw_if_failed();
   const device_scope current(*device_);
   std::unique_ptr<parked_requests> park_while_full;
   const auto began = clock::now();
   bool told = false;
+  // What is put on the program's stream, or on the marks, is there in the order of the operations.
   std::unique_lock order(s.order_mutex, std::defer_lock);
-  if (s.adopted != nullptr) order.lock();
+  const bool on_marks = theirs != nullptr && s.adopted == nullptr;
+  if (s.adopted != nullptr || on_marks) order.lock();
+  if (on_marks && s.marks == nullptr) s.marks = take_marks();
   std::unique_lock lock(mutex_);
-  if (s.adopted != nullptr && s.queue.empty()) await_room_to_park(lock, s);
+  if (s.adopted != nullptr ? s.queue.empty() : on_marks && s.marked <= s.finished.load())
+    await_room_to_park(lock, s, &order);
   // An adopted stream has one wait per operation in front of the driver's own queue, which blocks
   // when it is full: stay well below.
   const std::size_t room =
@@ -121,7 +149,7 @@ inline std::uint64_t engine::enqueue(stream_core& s, operation op) {
       lock.lock();
       continue;
     }
-    finished_.wait_for(lock, std::chrono::milliseconds(100));
+    await_progress(lock, &order);
     if (!told && s.work->suspended && clock::now() - began > std::chrono::seconds(1)) {
       told = true;
       log("stream " + s.name +
@@ -141,25 +169,46 @@ inline std::uint64_t engine::enqueue(stream_core& s, operation op) {
   cover(lock);
   op.number = s.last_number + 1;
   op.queued_at = clock::now();
-  if (s.adopted != nullptr) {
-    // Behind the user's own work on that stream, and in front of what the user puts there next.
+  if (order.owns_lock()) {
+    if (on_marks) s.marked = op.number;
+    auto take_back_events = [&] {
+      // The caller's, if it came with one, stays the caller's.
+      if (auto* wait = std::get_if<wait_work>(&op.work); wait != nullptr && theirs == nullptr)
+        wait->foreign = nullptr;
+      spare_events_of(op);
+    };
     try {
       place_wait(lock, [&] {
-        op.after = take_event();
-        device_->record_event(s.adopted, op.after);
-        device_->wait_value(s.adopted, s.done, op.number);
+        if (theirs != nullptr) {
+          const cudaStream_t on = on_marks ? s.marks : s.adopted;
+          cudaEvent_t& mine = std::get<wait_work>(op.work).foreign;
+          mine = take_event();
+          device_->wait_event(on, theirs);
+          device_->record_event(on, mine);
+        }
+        if (s.adopted != nullptr) {
+          // Behind the user's own work on that stream, and in front of what the user puts there
+          // next.
+          op.after = take_event();
+          device_->record_event(s.adopted, op.after);
+          device_->wait_value(s.adopted, s.done, op.number);
+        }
       });
     } catch (...) {
-      if (op.after != nullptr) spare_events_.push_back(op.after);
+      take_back_events();
       throw;
     }
     if (has_failed_.load()) {
       // It will not be done: whoever waits on the stream is let go.
-      atomics::store<protocol::order::release, protocol::scope::system>(*s.done, op.number);
-      spare_events_.push_back(op.after);
+      if (s.adopted != nullptr)
+        atomics::store<protocol::order::release, protocol::scope::system>(*s.done, op.number);
+      take_back_events();
       lock.unlock();
       throw_if_failed();
     }
+    // Without the lock, others may have queued on a stream that is not adopted.
+    op.number = s.last_number + 1;
+    if (on_marks) s.marked = op.number;
   }
   if (auto* l = op.launch()) {
     ++s.work->stats.launches;
@@ -241,40 +290,6 @@ void engine::gated_run(stream_core& s, F&& f) {
   end();
 }
 
-/// Records one of CUDA's events behind everything queued so far: whoever waits for it waits for the
-/// last tile, wherever the work is by then.
-inline void engine::gated_record(stream_core& s, cudaEvent_t e) {
-  throw_if_failed();
-  const device_scope current(*device_);
-  const std::scoped_lock order(s.order_mutex);
-  if (s.adopted != nullptr) {
-    device_->record_event(s.adopted, e);
-    return;
-  }
-  // Marks have a stream of their own, parked in waits: the lane must stay free for resumes.
-  if (s.marks == nullptr) s.marks = take_marks();
-  std::unique_lock lock(mutex_);
-  if (s.marked <= s.finished.load()) await_room_to_park(lock, s);
-  s.marked = s.last_number;
-  place_wait(lock, [&, number = s.last_number] {
-    device_->wait_value(s.marks, s.done, number);
-    device_->record_event(s.marks, e);
-  });
-}
-
-/// A stream for marks: one that a stream which is gone has left, or a new one.
-inline cudaStream_t engine::take_marks() {
-  {
-    const std::scoped_lock lock(spares_mutex_);
-    if (!spare_marks_.empty()) {
-      cudaStream_t marks = spare_marks_.back();
-      spare_marks_.pop_back();
-      return marks;
-    }
-  }
-  return device_->make_stream(stream_class::cover);
-}
-
 inline void engine::suspend(workload_core* w) {
   throw_if_failed();
   const std::scoped_lock lock(mutex_);
@@ -288,25 +303,6 @@ inline void engine::resume(workload_core* w) {
   w->suspended = false;
   nudged_.store(true);
   work_.notify_one();
-}
-
-inline void engine::wait_foreign_stream(stream_core& s, cudaStream_t foreign) {
-  throw_if_failed();
-  const device_scope current(*device_);
-  cudaEvent_t e = take_event();
-  try {
-    device_->record_event(foreign, e);
-    if (s.work->inline_path) {
-      inline_wait(s, e, true);
-    } else {
-      operation op;
-      op.work = wait_work{{}, e, true};
-      enqueue(s, std::move(op));
-    }
-  } catch (...) {
-    return_event(e);
-    throw;
-  }
 }
 
 inline void engine::free_after(stream_point p, void* memory) {

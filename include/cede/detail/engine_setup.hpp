@@ -5,6 +5,7 @@
 #include <cede/config.hpp>
 #include <cede/detail/engine.hpp>
 #include <cede/detail/engine_dispatch.hpp>
+#include <cede/detail/engine_foreign.hpp>
 #include <cede/detail/engine_guard.hpp>
 #include <cede/detail/engine_inline.hpp>
 #include <cede/detail/engine_queue.hpp>
@@ -171,6 +172,7 @@ inline workload_core* engine::add_workload(workload_options o) {
     if (n >= activities_.size())
       throw invalid_argument(who + "too many latency-critical streams and workloads");
     activities_[n].store(&w->held);
+    sources_of_.push_back({w.get(), "an open request, or a callable of run()"});
     activity_count_.store(n + 1, std::memory_order_release);
   } else {
     w->index = static_cast<unsigned>(gated_.size());
@@ -188,6 +190,11 @@ inline std::shared_ptr<stream_core> engine::add_stream(workload_core* w, cudaStr
   throw_if_failed();
   throw_if_gone(*w);
   const device_scope current(*device_);
+  std::unique_lock adopting(adopt_mutex_, std::defer_lock);
+  if (adopt != nullptr) {
+    adopting.lock();
+    if (auto known = known_adoption(w, adopt)) return known;
+  }
   auto s = std::make_shared<stream_core>();
   s->owner = shared_from_this();
   s->work = w;
@@ -214,6 +221,8 @@ inline std::shared_ptr<stream_core> engine::add_stream(workload_core* w, cudaStr
       if (n >= activities_.size())
         throw invalid_argument("workload '" + w->options.name + "': too many streams");
       activities_[n].store(kit.activity);
+      sources_of_.push_back({w, "a new stream"});
+      kit.source = n;
       activity_count_.store(n + 1, std::memory_order_release);
     } else {
       kit.lane = device_->make_stream(stream_class::lane);
@@ -239,6 +248,7 @@ inline std::shared_ptr<stream_core> engine::add_stream(workload_core* w, cudaStr
   s->token = kit.token;
   s->done = kit.done;
   s->activity = kit.activity;
+  s->source = kit.source;
   s->last_ordinal = kit.last_ordinal;
   s->last_id = kit.last_id;
   s->last_token = kit.last_token;
@@ -248,6 +258,7 @@ inline std::shared_ptr<stream_core> engine::add_stream(workload_core* w, cudaStr
   if (adopt != nullptr) (w->inline_path ? s->lane : s->adopted) = adopt;
   const std::scoped_lock lock(mutex_, requests_mutex_);
   s->name = w->options.name + "/" + std::to_string(w->streams_made++);
+  if (w->inline_path) sources_of_[s->source] = {w, "stream " + s->name};
   std::erase_if(w->streams, [](const auto& weak) { return weak.expired(); });
   w->streams.push_back(s);
   s->track = timeline_.add_track(w->options.name, s->name);
@@ -278,6 +289,7 @@ inline void engine::retire(stream_core& s) noexcept {
     kit.token = s.token;
     kit.done = s.done;
     kit.activity = s.activity;
+    kit.source = s.source;
     kit.last_ordinal = s.last_ordinal;
     kit.last_id = s.last_id;
     kit.last_token = s.last_token;

@@ -175,7 +175,7 @@ inline void engine::submit_workload(workload_core& w, std::unique_lock<std::mute
       if (w.suspended || has_failed_.load()) return;
       // The epoch first, then the look at the other side, then the launch: see protocol.hpp.
       const std::uint32_t epoch = protocol::sample<atomics>(*w.host_gate);
-      if (options_.policy->gives_way() && latency_critical_active()) return;
+      if (options_.policy->gives_way() && keeps_gated_out()) return;
       if (!w.counting) {
         w.counting = true;
         w.counting_since = clock::now();
@@ -207,6 +207,28 @@ inline void engine::build_view() {
   }
 }
 
+/// Lifts latency-critical work that stands still while gated work waits. Call after `build_view`.
+inline void engine::lift_what_stands_still(clock::time_point now) {
+  const bool waits = options_.policy->gives_way() &&
+                     std::any_of(views_.begin(), views_.end(),
+                                 [](const auto& v) { return v.ready && !v.suspended; });
+  sources_.resize(sources_of_.size());
+  for (std::size_t i = 0; i < sources_.size(); ++i) {
+    sources_[i] = source_now(*activities_[i].load(std::memory_order_relaxed));
+    sources_[i].max_hold = sources_of_[i].work->options.max_hold;
+  }
+  for (const std::size_t i : lift_.look(since_start(now), waits, sources_)) {
+    ++lifts_;
+    const auto limit =
+        std::chrono::duration_cast<std::chrono::milliseconds>(sources_[i].max_hold).count();
+    log("latency-critical work of workload '" + sources_of_[i].work->options.name + "' (" +
+        sources_of_[i].name + ") has not moved for its max_hold of " + std::to_string(limit) +
+        " ms while gated work waited: that goes on now, until it moves. The usual cause is a wait "
+        "for gated work by a call on the raw stream, which the scheduler cannot see: use "
+        "cede::stream::wait or record instead; if the work is just long, raise max_hold");
+  }
+}
+
 /// Keeps the times that depend on whether the latency-critical side is active.
 inline void engine::look_at_time(bool active, clock::time_point now) {
   const auto elapsed = now - std::exchange(last_look_, now);
@@ -214,9 +236,11 @@ inline void engine::look_at_time(bool active, clock::time_point now) {
   for (workload_core* w : gated_) {
     if (w->waiting) w->stats.waiting_time += elapsed;
   }
-  // Also what came and went between two looks, or while this thread slept.
+  // Also what came and went between two looks, or while this thread slept. What is launched behind
+  // lifted work does not start: it must not renew the hold-off for ever.
   const std::uint64_t raises = raises_.load(std::memory_order_relaxed);
-  if ((was_active_ && !active) || raises != seen_raises_) idle_since_ = since_start(now);
+  if ((was_active_ && !active) || (raises != seen_raises_ && !lift_.any()))
+    idle_since_ = since_start(now);
   seen_raises_ = raises;
   was_active_ = active;
 }

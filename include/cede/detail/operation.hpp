@@ -98,9 +98,8 @@ struct opaque_work {
   clock::time_point granted_at{};
 };
 struct wait_work {
-  stream_point until;             ///< either a cede event,
-  cudaEvent_t foreign = nullptr;  ///< or one of CUDA's,
-  bool ours = false;              ///< made for this wait
+  stream_point until;             ///< either a point of a stream,
+  cudaEvent_t foreign = nullptr;  ///< or an event of ours that stands for one of the program's
 };
 
 struct operation {

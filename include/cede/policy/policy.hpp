@@ -31,8 +31,10 @@ struct workload_view {
 
 /// Everything a decision may depend on.
 struct view {
-  nanoseconds now{0};         ///< since the scheduler began
-  bool active = false;        ///< latency-critical work is in progress or a request is open
+  nanoseconds now{0};  ///< since the scheduler began
+  /// Latency-critical work is in progress or a request is open, and not all of it is lifted
+  /// (policy/lift.hpp).
+  bool active = false;
   nanoseconds idle_since{0};  ///< when it last went idle; meaningless while active
   std::span<const workload_view> workloads;
 };
