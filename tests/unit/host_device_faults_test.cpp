@@ -48,14 +48,27 @@ struct nothing {
   void operator()(block) const {}
 };
 
+/// Tiles far behind the one that throws last until the device has failed: so the other SMs have
+/// some left to skip, whichever of them is quicker.
 struct throwing {
   std::atomic<int>* runs;
   std::uint32_t at;
+  detail::device* device;
   void operator()(block b) const {
     if (b.thread_rank() == 0) runs->fetch_add(1);
     b.sync();
     if (b.index().x == at && b.thread_rank() == 1) throw std::runtime_error("bad tile");
+    if (b.index().x > at + 100 && b.thread_rank() == 0) await_failure();
     b.sync();
+  }
+  void await_failure() const {
+    try {
+      while (true) {
+        device->check();
+        std::this_thread::sleep_for(std::chrono::microseconds(50));
+      }
+    } catch (const cede::device_error&) {
+    }
   }
 };
 
@@ -163,7 +176,7 @@ TEST_CASE("a body that throws fails the device, and is named") {
     const auto d = make(3);
     preemptible_stream p(*d, 4);
     std::atomic<int> runs{0};
-    const throwing body{&runs, 7};
+    const throwing body{&runs, 7, d.get()};
     const auto s = how == form::whole ? native(body, {.grid = 10000, .block = 4})
                                       : p.make(body, {.grid = 10000, .block = 4}, how, 1);
     d->submit(p.raw, s);
