@@ -34,6 +34,16 @@ __device__ inline unsigned long long nanoseconds_now() {
   return t;
 }
 
+/// Where a block stands in the grid that was launched, which is not where its tile stands in the
+/// grid the body sees. Marked, so that <cede/port/check.hpp> can tell these reads from a body's.
+__device__ inline index3 physical_block() {
+  index3 at;
+  asm("mov.u32 %0, %%ctaid.x; /* cede: physical block */" : "=r"(at.x));
+  asm("mov.u32 %0, %%ctaid.y; /* cede: physical block */" : "=r"(at.y));
+  asm("mov.u32 %0, %%ctaid.z; /* cede: physical block */" : "=r"(at.z));
+  return at;
+}
+
 __device__ inline bool is_leader() { return (threadIdx.x | threadIdx.y | threadIdx.z) == 0; }
 
 /// The end-of-tile side of the vote barrier: true while some thread is still in the body.
@@ -94,9 +104,9 @@ __device__ inline bool watch(const worker_args& a, std::uint64_t limit) {
 
 template <class B>
 __device__ __forceinline__ void run_native(const B& body, const native_args& a) {
-  index3 at{blockIdx.x, blockIdx.y, blockIdx.z};
+  index3 at = physical_block();
   if (a.linear) {
-    const mailbox m = locate(a.first + blockIdx.x, a.grid);
+    const mailbox m = locate(a.first + at.x, a.grid);
     at = {m.x, m.y, m.z};
   }
   body(block(at, a.grid));
@@ -104,7 +114,7 @@ __device__ __forceinline__ void run_native(const B& body, const native_args& a) 
 
 template <class B>
 __device__ __forceinline__ void run_gated(const B& body, const worker_args& a) {
-  if (blockIdx.x == 0) {
+  if (physical_block().x == 0) {
     if (is_leader()) watch(a, a.limit);
     return;
   }
@@ -147,7 +157,7 @@ __device__ inline mailbox next_tile(const worker_args& a, worker_state& w) {
 template <class B>
 __device__ __forceinline__ void run_persistent(const B& body, const worker_args& a) {
   const bool leader = is_leader();
-  if (blockIdx.x == 0) {
+  if (physical_block().x == 0) {
     if (leader && watch(a, a.terms.tiles)) {
       protocol::leave<atomics>(*a.words.slot, *a.words.chain, *a.words.published, a.terms);
     }
