@@ -102,21 +102,24 @@ __device__ inline bool watch(const worker_args& a, std::uint64_t limit) {
   return true;
 }
 
-template <class B>
-__device__ __forceinline__ void run_native(const B& body, const native_args& a) {
-  index3 at = physical_block();
-  if (a.linear) {
-    const mailbox m = locate(a.first + at.x, a.grid);
-    at = {m.x, m.y, m.z};
-  }
-  body(block(at, a.grid));
+/// The tile of a native block.
+__device__ __forceinline__ index3 native_tile(const native_args& a) {
+  const index3 at = physical_block();
+  if (!a.linear) return at;
+  const mailbox m = locate(a.first + at.x, a.grid);
+  return {m.x, m.y, m.z};
 }
 
 template <class B>
-__device__ __forceinline__ void run_gated(const B& body, const worker_args& a) {
+__device__ __forceinline__ void run_native(const B& body, const native_args& a) {
+  body(block(native_tile(a), a.grid));
+}
+
+/// The tile of a gated block; not valid where the block falls through.
+__device__ __forceinline__ mailbox gated_tile(const worker_args& a) {
   if (physical_block().x == 0) {
     if (is_leader()) watch(a, a.limit);
-    return;
+    return {0, 0, 0, 0};
   }
   mailbox* mail = mail_at(a.mail);
   if (is_leader()) {
@@ -131,6 +134,12 @@ __device__ __forceinline__ void run_gated(const B& body, const worker_args& a) {
   __syncthreads();
   const mailbox m = mail[0];
   if (a.overlay) __syncthreads();  // the body may use these bytes
+  return m;
+}
+
+template <class B>
+__device__ __forceinline__ void run_gated(const B& body, const worker_args& a) {
+  const mailbox m = gated_tile(a);
   if (m.valid == 0) return;
   body(block({m.x, m.y, m.z}, a.grid));
 }

@@ -19,43 +19,59 @@ namespace detail {
 
 namespace CEDE_HIDDEN kernels {
 
-template <class B, unsigned Threads, unsigned Blocks>
+// The user's arguments are parameters of their own, and the call stands in the kernel itself: the
+// compiler copies a large argument to local memory if it is a member of another, or where it comes
+// through a closure behind an early return.
+template <class K, unsigned Threads, unsigned Blocks, class... A>
 __global__ void __launch_bounds__(Threads, Blocks)
-    ported_native_kernel(const __grid_constant__ B body, const __grid_constant__ native_args a) {
+    ported_native_kernel(const __grid_constant__ native_args a,
+                         const __grid_constant__ A... arguments) {
   port::declare_registers<false>();
-  run_native(body, a);
+  port::set_registers(native_tile(a), a.grid);
+  K::function(arguments...);
 }
-template <class B, unsigned Threads, unsigned Blocks>
+template <class K, unsigned Threads, unsigned Blocks, class... A>
 __global__ void __launch_bounds__(Threads, Blocks)
-    ported_gated_kernel(const __grid_constant__ B body, const __grid_constant__ worker_args a) {
+    ported_gated_kernel(const __grid_constant__ worker_args a,
+                        const __grid_constant__ A... arguments) {
   port::declare_registers<false>();
-  run_gated(body, a);
+  const mailbox m = gated_tile(a);
+  if (m.valid == 0) return;
+  port::set_registers({m.x, m.y, m.z}, a.grid);
+  K::function(arguments...);
 }
-template <class B, unsigned Threads, unsigned Blocks>
+template <class K, unsigned Threads, unsigned Blocks, class... A>
 __global__ void __launch_bounds__(Threads, Blocks)
-    ported_persistent_kernel(const __grid_constant__ B body,
-                             const __grid_constant__ worker_args a) {
+    ported_persistent_kernel(const __grid_constant__ worker_args a,
+                             const __grid_constant__ A... arguments) {
   port::declare_registers<true>();
-  run_persistent(body, a);
+  const auto tile = [&](block b) {
+    port::set_registers(b.index(), b.grid());
+    K::function(arguments...);
+  };
+  run_persistent(tile, a);
 }
 
 }  // namespace CEDE_HIDDEN kernels
 
 template <class K, unsigned Threads, class... A, bool Preemptible>
 struct device_code<ported_code<K, Threads, A...>, compiler::nvcc, Preemptible> {
-  using B = ported_code<K, Threads, A...>;
   static cuda_kernels make() {
-    constexpr unsigned blocks = trait_min_blocks<B>();
+    constexpr unsigned blocks = K::traits.min_blocks;
     cuda_kernels k;
     k.resolve = &resolve_symbol;
-    k.native = reinterpret_cast<const void*>(&kernels::ported_native_kernel<B, Threads, blocks>);
+    k.split = true;
+    k.parameters = pack_offsets<A...>::value;
+    k.native =
+        reinterpret_cast<const void*>(&kernels::ported_native_kernel<K, Threads, blocks, A...>);
     if constexpr (Preemptible) {
-      k.gated = reinterpret_cast<const void*>(&kernels::ported_gated_kernel<B, Threads, blocks>);
+      k.gated =
+          reinterpret_cast<const void*>(&kernels::ported_gated_kernel<K, Threads, blocks, A...>);
       k.closing = reinterpret_cast<const void*>(&kernels::closing_kernel<kernels::closing_tag>);
     }
-    if constexpr (Preemptible && !trait_native<B>()) {
-      k.persistent =
-          reinterpret_cast<const void*>(&kernels::ported_persistent_kernel<B, Threads, blocks>);
+    if constexpr (Preemptible && K::traits.persistent_safe) {
+      k.persistent = reinterpret_cast<const void*>(
+          &kernels::ported_persistent_kernel<K, Threads, blocks, A...>);
     }
     return k;
   }

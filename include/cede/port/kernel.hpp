@@ -10,6 +10,8 @@
 #include <cede/port/registers.hpp>
 #include <cede/shape.hpp>
 
+#include <array>
+#include <cstddef>
 #include <cstdint>
 #include <string_view>
 #include <type_traits>
@@ -70,6 +72,7 @@ struct ported {
                 "cede: a kernel cannot be both 'whole' (grid barriers, waits on later tiles) and "
                 "'independent' (tiles may be given back)");
   static constexpr kernel_traits traits = T;
+  static constexpr Signature* function = F;
 };
 
 /// One parameter of a kernel: what may travel to the device.
@@ -83,39 +86,41 @@ constexpr void check_kernel_parameter() {
                 "byte to the device; pass raw pointers and numbers, not containers or strings");
 }
 
-/// A ported kernel compiled for at most `Threads` threads a block, with its arguments.
-template <class K, unsigned Threads, class... P>
-struct ported_code;
+/// Offsets of the members of a `pack<A...>`.
+template <class... A>
+struct pack_offsets {
+  static constexpr std::array<std::uint32_t, 0> value{};
+};
+template <class First, class... Rest>
+struct pack_offsets<First, Rest...> {
+  static constexpr auto value = [] {
+    constexpr std::size_t align = alignof(pack<Rest...>);
+    constexpr std::size_t rest = (sizeof(First) + align - 1) / align * align;
+    std::array<std::uint32_t, 1 + sizeof...(Rest)> all{};
+    std::size_t i = 0;
+    for (const std::uint32_t offset : pack_offsets<Rest...>::value) {
+      all[++i] = static_cast<std::uint32_t>(rest) + offset;
+    }
+    return all;
+  }();
+};
 
-template <class... P, void (*F)(P...), kernel_traits T, unsigned Threads, class... A>
-struct ported_code<ported<void(P...), F, T>, Threads, A...> {
-  static constexpr bool native = !T.persistent_safe;
-  static constexpr bool whole = T.whole;
-  static constexpr bool looks_back = T.looks_back;
-  static constexpr bool independent = T.independent;
+/// A ported kernel compiled for at most `Threads` threads a block, with its arguments.
+template <class K, unsigned Threads, class... A>
+struct ported_code {
+  static constexpr bool native = !K::traits.persistent_safe;
+  static constexpr bool whole = K::traits.whole;
+  static constexpr bool looks_back = K::traits.looks_back;
+  static constexpr bool independent = K::traits.independent;
   static constexpr unsigned max_threads = Threads;
-  static constexpr unsigned min_blocks = T.min_blocks;
+  static constexpr unsigned min_blocks = K::traits.min_blocks;
   static constexpr bool device_only = true;
-  static std::string_view name() { return function_name<F>(); }
+  static std::string_view name() { return function_name<K::function>(); }
 
   pack<A...> args;
 
-#if CEDE_NVCC
-  __device__ __forceinline__ void operator()(block b) const {
-    port::set_registers(b.index(), b.grid());
-    call(args);
-  }
-
- private:
-  template <class... Done>
-  __device__ __forceinline__ static void call(const pack<>&, const Done&... done) {
-    F(done...);
-  }
-  template <class First, class... Rest, class... Done>
-  __device__ __forceinline__ static void call(const pack<First, Rest...>& p, const Done&... done) {
-    call(p.rest, done..., p.first);
-  }
-#endif
+  /// Never defined: the kernels around it call the ported function with its own parameters.
+  void operator()(block b) const;
 };
 
 /// A ported kernel with its arguments, whose launch bounds the shape chooses.

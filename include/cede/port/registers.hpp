@@ -7,6 +7,7 @@
 // register's name is the reason.
 #pragma once
 
+#include <cede/block.hpp>
 #include <cede/config.hpp>
 #include <cede/shape.hpp>
 
@@ -43,33 +44,44 @@ __device__ __forceinline__ void set_registers(const index3& tile, const index3& 
       "mov.u32 cede_port_needs_inlining_gridDim_x, %3;\n\t"
       "mov.u32 cede_port_needs_inlining_gridDim_y, %4;\n\t"
       "mov.u32 cede_port_needs_inlining_gridDim_z, %5;" ::"r"(tile.x),
-      "r"(tile.y), "r"(tile.z), "r"(grid.x), "r"(grid.y), "r"(grid.z));
+      "r"(tile.y), "r"(tile.z), "r"(grid.x), "r"(grid.y), "r"(grid.z)
+      : "memory");
 }
+
+/// A value that orders reads of the registers behind their being set, without making every read a
+/// barrier to the compiler: it is loaded from shared memory, which `set_registers` may have changed
+/// for all the compiler knows, and appears in a comment of the assembly, so that to the assembler
+/// nobody uses it and the load goes away.
+__device__ __forceinline__ unsigned order() {
+  return *reinterpret_cast<const unsigned*>(cede::detail::cede_dynamic_shared);
+}
+
+#define CEDE_PORT_READ(TO, NAME) \
+  asm("mov.u32 %0, cede_port_needs_inlining_" NAME "; // %1" : "=r"(TO) : "r"(after))
 
 /// What `blockIdx` means in a port region.
 __device__ __forceinline__ uint3 block_index() {
+  const unsigned after = order();
   uint3 v;
-  // Volatile: the registers change from tile to tile, which the compiler does not see.
-  asm volatile(
-      "mov.u32 %0, cede_port_needs_inlining_blockIdx_x;\n\t"
-      "mov.u32 %1, cede_port_needs_inlining_blockIdx_y;\n\t"
-      "mov.u32 %2, cede_port_needs_inlining_blockIdx_z;"
-      : "=r"(v.x), "=r"(v.y), "=r"(v.z));
+  CEDE_PORT_READ(v.x, "blockIdx_x");
+  CEDE_PORT_READ(v.y, "blockIdx_y");
+  CEDE_PORT_READ(v.z, "blockIdx_z");
   return v;
 }
 
 /// What `gridDim` means in a port region.
 __device__ __forceinline__ dim3 grid_dim() {
+  const unsigned after = order();
   unsigned x;
   unsigned y;
   unsigned z;
-  asm volatile(
-      "mov.u32 %0, cede_port_needs_inlining_gridDim_x;\n\t"
-      "mov.u32 %1, cede_port_needs_inlining_gridDim_y;\n\t"
-      "mov.u32 %2, cede_port_needs_inlining_gridDim_z;"
-      : "=r"(x), "=r"(y), "=r"(z));
+  CEDE_PORT_READ(x, "gridDim_x");
+  CEDE_PORT_READ(y, "gridDim_y");
+  CEDE_PORT_READ(z, "gridDim_z");
   return {x, y, z};
 }
+
+#undef CEDE_PORT_READ
 
 /// What `__syncthreads()` means in a port region: the native barrier in native blocks, a vote in
 /// persistent workers, where threads that returned have not exited (see `block::sync`). Which of
