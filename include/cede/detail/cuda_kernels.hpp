@@ -38,9 +38,9 @@ __device__ inline unsigned long long nanoseconds_now() {
 /// grid the body sees. Marked, so that <cede/port/check.hpp> can tell these reads from a body's.
 __device__ inline index3 physical_block() {
   index3 at;
-  asm("mov.u32 %0, %%ctaid.x; /* cede: physical block */" : "=r"(at.x));
-  asm("mov.u32 %0, %%ctaid.y; /* cede: physical block */" : "=r"(at.y));
-  asm("mov.u32 %0, %%ctaid.z; /* cede: physical block */" : "=r"(at.z));
+  asm("/* cede: physical block */ mov.u32 %0, %%ctaid.x;" : "=r"(at.x));
+  asm("/* cede: physical block */ mov.u32 %0, %%ctaid.y;" : "=r"(at.y));
+  asm("/* cede: physical block */ mov.u32 %0, %%ctaid.z;" : "=r"(at.z));
   return at;
 }
 

@@ -45,7 +45,7 @@ __global__ void __launch_bounds__(Threads, Blocks)
     ported_persistent_kernel(const __grid_constant__ worker_args a,
                              const __grid_constant__ A... arguments) {
   port::declare_registers<true>();
-  const auto tile = [&](block b) {
+  const auto tile = [&](block b) __attribute__((always_inline)) {
     port::set_registers(b.index(), b.grid());
     K::function(arguments...);
   };

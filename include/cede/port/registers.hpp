@@ -56,12 +56,17 @@ __device__ __forceinline__ unsigned order() {
   return *reinterpret_cast<const unsigned*>(cede::detail::cede_dynamic_shared);
 }
 
+#if defined(__CUDACC_DEBUG__)
+// Nothing is removed there, the load included.
 #define CEDE_PORT_READ(TO, NAME) \
-  asm("mov.u32 %0, cede_port_needs_inlining_" NAME "; // %1" : "=r"(TO) : "r"(after))
+  asm volatile("mov.u32 %0, cede_port_needs_inlining_" NAME ";" : "=r"(TO))
+#else
+#define CEDE_PORT_READ(TO, NAME) \
+  asm("mov.u32 %0, cede_port_needs_inlining_" NAME "; // %1" : "=r"(TO) : "r"(order()))
+#endif
 
 /// What `blockIdx` means in a port region.
 __device__ __forceinline__ uint3 block_index() {
-  const unsigned after = order();
   uint3 v;
   CEDE_PORT_READ(v.x, "blockIdx_x");
   CEDE_PORT_READ(v.y, "blockIdx_y");
@@ -71,7 +76,6 @@ __device__ __forceinline__ uint3 block_index() {
 
 /// What `gridDim` means in a port region.
 __device__ __forceinline__ dim3 grid_dim() {
-  const unsigned after = order();
   unsigned x;
   unsigned y;
   unsigned z;
