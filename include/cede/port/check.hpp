@@ -100,14 +100,23 @@ inline std::string_view up_to(std::string_view text, std::size_t begin, std::str
 inline std::string name_of(std::string_view kernel) {
   const std::string all = ptx::demangled(kernel);
   const std::string_view text = all;
-  const std::size_t ported = text.find("::ported<");
-  if (ported != std::string_view::npos) {
-    const std::size_t at = text.find("&(", ported);
-    if (at != std::string_view::npos) {
-      std::string_view name = up_to(text, at + 2, ")");
-      if (name.starts_with("void ")) name.remove_prefix(5);
-      return std::string(name);
+  constexpr std::string_view ported = "::ported<";
+  const std::size_t at = text.find(ported);
+  if (at != std::string_view::npos) {
+    // ported<SIGNATURE, &(NAME), ...>, or &_INTERNAL_...::NAME without parameters.
+    const std::size_t signature = at + ported.size();
+    const std::size_t second = signature + up_to(text, signature, ",").size();
+    std::string_view name = second < text.size() ? up_to(text, second + 1, ",") : text;
+    for (const std::string_view front : {" ", "&", "(", "void "}) {
+      if (name.starts_with(front)) name.remove_prefix(front.size());
+      if (front == "(" && name.ends_with(")") && up_to(name, 0, ")").size() + 1 == name.size()) {
+        name.remove_suffix(1);
+      }
     }
+    if (name.starts_with("_INTERNAL_") && name.find("::") != std::string_view::npos) {
+      name.remove_prefix(name.find("::") + 2);
+    }
+    return std::string(name);
   }
   const std::size_t kernels = text.find("kernels::");
   const std::size_t open = kernels == std::string_view::npos ? kernels : text.find('<', kernels);
