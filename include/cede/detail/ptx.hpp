@@ -29,8 +29,8 @@ struct statement {
     std::string all;
     for (const std::string_view t : tokens) {
       const bool tight = all.empty() || t == "," || t == "]" || t == ")" || t == "}" || t == "+" ||
-                         all.back() == '[' || all.back() == '(' || all.back() == '{' ||
-                         all.back() == '+';
+                         all.back() == '-' || all.back() == '[' || all.back() == '(' ||
+                         all.back() == '{' || all.back() == '+';
       if (!tight) all += ' ';
       all += t;
     }

@@ -120,7 +120,10 @@ inline std::string name_of(std::string_view kernel) {
   }
   const std::size_t kernels = text.find("kernels::");
   const std::size_t open = kernels == std::string_view::npos ? kernels : text.find('<', kernels);
-  return open == std::string_view::npos ? all : std::string(up_to(text, open + 1, ",>"));
+  if (open == std::string_view::npos) return all;
+  std::string_view type = up_to(text, open + 1, ",>");
+  while (type.ends_with(' ')) type.remove_suffix(1);
+  return std::string(type);
 }
 
 inline bool is_of_port(std::string_view token) { return token.starts_with("cede_port_"); }
