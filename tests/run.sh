@@ -7,7 +7,7 @@ root=$(cd "$(dirname "${BASH_SOURCE[0]}")/.." && pwd)
 build=$root/build/tests
 log=
 jobs=$(nproc)
-only=unit,header_units,compile_fail,docs,model,link,gpu
+only=unit,header_units,compile_fail,docs,model,link,port,gpu
 json=
 options=()
 
@@ -19,7 +19,8 @@ Installs what is missing, builds all tests, runs them, and ends with "N passed, 
 counting doctest cases, compile-fail cases, header units, documents and model checks. Without a CUDA
 toolkit or a GPU, what needs them is skipped. Exit status: 0 all passed or skipped, 1 otherwise.
 
-  --only GROUPS    comma-separated, of: unit, header_units, compile_fail, docs, model, link, gpu
+  --only GROUPS    comma-separated, of: unit, header_units, compile_fail, docs, model, link, port,
+                   gpu
   --match REGEX    only tests whose name it finds a match in
   --json FILE      write the counts of each group and what they were measured on
   --build-dir DIR  default: build/tests in the repository

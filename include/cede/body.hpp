@@ -114,8 +114,9 @@ constexpr void check_call() {
   static_assert(
       !std::is_pointer_v<B> && !std::is_function_v<B>,
       "cede: a function pointer cannot be a body, it does not exist on the device; wrap the "
-      "call in a struct with a 'CEDE_BODY void operator()(cede::block b) const', or launch a "
-      "__global__ function as it is through stream::run");
+      "call in a struct with a 'CEDE_BODY void operator()(cede::block b) const', pass the "
+      "text of a __global__ function through a port region and name it cede::body<kernel>, or "
+      "launch it as it is through stream::run");
   static_assert(
       !host_device_lambda<B>,
       "cede: a lambda marked __host__ __device__ cannot be a body, nvcc keeps its captures on "

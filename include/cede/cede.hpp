@@ -12,6 +12,7 @@
 #include <cede/policy/policy.hpp>
 #include <cede/policy/strict_priority.hpp>
 #include <cede/policy/ungated.hpp>
+#include <cede/port/kernel.hpp>
 
 #include <cede/preempt.hpp>
 #include <cede/priority.hpp>

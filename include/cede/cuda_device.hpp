@@ -16,6 +16,7 @@
 #include <cede/detail/cuda_machine.hpp>
 #if CEDE_NVCC
 #include <cede/detail/cuda_kernels.hpp>
+#include <cede/detail/port_kernels.hpp>
 #endif
 
 // The weak definitions <cede/scheduler.hpp> looks for.

@@ -11,6 +11,7 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <span>
 #include <string>
 #include <string_view>
 
@@ -47,6 +48,10 @@ struct cuda_kernels {
   const void* closing = nullptr;     ///< the kernel behind a chunk of gated blocks
   /// Resolves a function for the current context; returns a `cudaError_t`. Also loads its module.
   int (*resolve)(const void* symbol, void** function) = nullptr;
+  /// The body is no parameter of its own in front of the adapter's: its parts, at these offsets,
+  /// are parameters behind them.
+  bool split = false;
+  std::span<const std::uint32_t> parameters;
 };
 
 /// One body type as one compiler saw it. Lives as long as the program.

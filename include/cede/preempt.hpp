@@ -211,8 +211,8 @@ class preemptible {
                   "whole launches and "
                   "slices");
   }
-  static const detail::kernel_entry& entry() {
-    return detail::entry_of<Body, By, !detail::trait_whole<Body>()>();
+  [[nodiscard]] const detail::kernel_entry& entry() const {
+    return detail::entry_for<Body, By, !detail::trait_whole<Body>()>(body_, shape_);
   }
 
   void must_own(const char* call) const {

@@ -135,8 +135,8 @@ class sliceable {
   [[nodiscard]] const cede::shape& shape() const { return shape_; }
 
  private:
-  static const detail::kernel_entry& entry() {
-    return detail::entry_of<Body, By, !detail::trait_whole<Body>()>();
+  [[nodiscard]] const detail::kernel_entry& entry() const {
+    return detail::entry_for<Body, By, !detail::trait_whole<Body>()>(body_, shape_);
   }
 
   cede::shape shape_;

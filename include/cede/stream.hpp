@@ -47,7 +47,8 @@ class stream {
     auto bound = detail::bind_body(std::move(body), std::forward<Args>(args)...);
     using B = decltype(bound);
     detail::check_body<B>();
-    launch_erased(geometry, options, detail::entry_of<B, By, !detail::trait_whole<B>()>(), &bound);
+    launch_erased(geometry, options,
+                  detail::entry_for<B, By, !detail::trait_whole<B>()>(bound, geometry), &bound);
   }
   template <class Body, class... Args, detail::compiler By = detail::this_compiler>
     requires(!std::same_as<Body, launch_options>)

@@ -19,7 +19,7 @@ import time
 from context import context
 
 EXIT_SKIPPED = 77
-GROUPS = ["unit", "header_units", "compile_fail", "docs", "model", "link", "gpu"]
+GROUPS = ["unit", "header_units", "compile_fail", "docs", "model", "link", "port", "gpu"]
 
 
 class Counts:

@@ -28,6 +28,16 @@ __device__ inline unsigned long long nanoseconds_now() {
   return t;
 }
 
+/// Where a block stands in the grid that was launched, which is not where its tile stands in the
+/// grid the body sees. Marked, so that <cede/port/check.hpp> can tell these reads from a body's.
+__device__ inline index3 physical_block() {
+  index3 at;
+  asm("/* cede: physical block */ mov.u32 %0, %%ctaid.x;" : "=r"(at.x));
+  asm("/* cede: physical block */ mov.u32 %0, %%ctaid.y;" : "=r"(at.y));
+  asm("/* cede: physical block */ mov.u32 %0, %%ctaid.z;" : "=r"(at.z));
+  return at;
+}
+
 __device__ inline bool is_leader() { return (threadIdx.x | threadIdx.y | threadIdx.z) == 0; }
 
 /// The end-of-tile side of the vote barrier: true while some thread is still in the body.
@@ -64,18 +74,22 @@ __device__ inline bool watch(const worker_args& a, std::uint64_t limit) {
   return true;
 }
 
-template <class B>
-__device__ __forceinline__ void run_native(const B& body, const native_args& a) {
-  index3 at{blockIdx.x, blockIdx.y, blockIdx.z};
-  if (a.linear) at = a.grid.locate(a.first + blockIdx.x);
-  body(block(at, a.grid.grid));
+/// The tile of a native block.
+__device__ __forceinline__ index3 native_tile(const native_args& a) {
+  const index3 at = physical_block();
+  return a.linear ? a.grid.locate(a.first + at.x) : at;
 }
 
 template <class B>
-__device__ __forceinline__ void run_gated(const B& body, const worker_args& a) {
-  if (blockIdx.x == 0) {
+__device__ __forceinline__ void run_native(const B& body, const native_args& a) {
+  body(block(native_tile(a), a.grid.grid));
+}
+
+/// The tile of a gated block; not valid where the block falls through.
+__device__ __forceinline__ mailbox gated_tile(const worker_args& a) {
+  if (physical_block().x == 0) {
     if (is_leader()) watch(a, a.limit);
-    return;
+    return {};
   }
   auto* mail = reinterpret_cast<mailbox*>(cede_dynamic_shared + a.own);
   if (is_leader()) {
@@ -90,6 +104,12 @@ __device__ __forceinline__ void run_gated(const B& body, const worker_args& a) {
   __syncthreads();
   const mailbox m = *mail;
   if (a.overlay) __syncthreads();  // the body may use these bytes
+  return m;
+}
+
+template <class B>
+__device__ __forceinline__ void run_gated(const B& body, const worker_args& a) {
+  const mailbox m = gated_tile(a);
   if (!m.valid) return;
   body(block(a.grid.locate(m.tile), a.grid.grid));
 }
@@ -97,7 +117,8 @@ __device__ __forceinline__ void run_gated(const B& body, const worker_args& a) {
 /// The words of the calling worker.
 __device__ inline worker_words& own_words(const worker_args& a) {
   if (a.in_memory) {
-    return *reinterpret_cast<worker_words*>(a.words.words + (blockIdx.x - 1) * worker_words_bytes);
+    return *reinterpret_cast<worker_words*>(a.words.words +
+                                            (physical_block().x - 1) * worker_words_bytes);
   }
   return *reinterpret_cast<worker_words*>(cede_dynamic_shared + a.own);
 }
@@ -158,7 +179,7 @@ template <class B>
 __device__ __forceinline__ void run_persistent(const B& body, const worker_args& a) {
   await_kernel_in_front();
   const bool leader = is_leader();
-  if (blockIdx.x == 0) {
+  if (physical_block().x == 0) {
     if (leader && watch(a, a.terms.tiles)) {
       protocol::leave<atomics>(*a.words.slot, *a.words.chain, *a.words.published, a.terms);
     }
@@ -167,7 +188,8 @@ __device__ __forceinline__ void run_persistent(const B& body, const worker_args&
   worker_words& own = own_words(a);
   if (leader) {
     own.held = {};
-    own.place = {blockIdx.x - 1, gridDim.x - 1, blockIdx.x - 1, 0};
+    const std::uint32_t number = physical_block().x - 1;
+    own.place = {number, a.terms.participants - 1, number, 0};  // the watcher is one, too
     own.longest = 0;
     own.entered = protocol::enter<atomics>(*a.words.chain, a.terms);
     mailbox first;
@@ -248,7 +270,7 @@ __device__ __forceinline__ void run_clustered(const B& body, const worker_args& 
   await_kernel_in_front();
   const index3 place = place_in_cluster();
   const index3 size = size_of_cluster();
-  const std::uint32_t number = blockIdx.x / size.x;
+  const std::uint32_t number = physical_block().x / size.x;
   const bool leader = is_leader() && (place.x | place.y | place.z) == 0;
   if (number == 0) {
     if (leader && watch(a, a.terms.tiles)) {
@@ -263,7 +285,7 @@ __device__ __forceinline__ void run_clustered(const B& body, const worker_args& 
           : in_first_block(reinterpret_cast<worker_words*>(cede_dynamic_shared + a.own));
   if (leader) {
     own->held = {};
-    own->place = {number - 1, gridDim.x / size.x - 1, number - 1, 0};
+    own->place = {number - 1, a.terms.participants - 1, number - 1, 0};
     own->longest = 0;
     own->entered = protocol::enter<atomics>(*a.words.chain, a.terms);
     mailbox first;

@@ -398,12 +398,25 @@ class cuda_machine final : public device {
 
   void launch(cudaStream_t s, const loaded& f, const kernel_entry& k, const shape& geometry,
               const native_grid& g, const void* body, void* args, bool overlap = false) {
-    std::array<void*, 2> arguments{const_cast<void*>(body), args};
     if (geometry.threads() > f.max_threads) {
       std::string why;
       blocks_per_sm(k, geometry, form::whole, &why);
       throw invalid_argument("launch of " + std::string(k.name) + ": " + why);
     }
+    if (k.cuda->split) {
+      const auto& offsets = k.cuda->parameters;
+      std::array<void*, 33> few;
+      std::vector<void*> many;
+      if (offsets.size() >= few.size()) many.resize(offsets.size() + 1);
+      void** arguments = many.empty() ? few.data() : many.data();
+      arguments[0] = args;
+      for (std::size_t i = 0; i < offsets.size(); ++i) {
+        arguments[i + 1] = static_cast<char*>(const_cast<void*>(body)) + offsets[i];
+      }
+      launch_raw(s, f, geometry, g, arguments, k.name, overlap);
+      return;
+    }
+    std::array<void*, 2> arguments{const_cast<void*>(body), args};
     launch_raw(s, f, geometry, g, arguments.data(), k.name, overlap);
   }
   static void describe(CUlaunchConfig& c, const shape& geometry, const native_grid& g) {

@@ -48,12 +48,16 @@ template <class B, compiler By, bool Preemptible>
 struct registration {
   static kernel_entry make() {
     kernel_entry e;
-    e.name = type_name<B>();
+    if constexpr (requires { B::name(); }) {
+      e.name = B::name();
+    } else {
+      e.name = type_name<B>();
+    }
     e.traits = traits_of<B>();
     e.bytes = sizeof(B);
     e.align = alignof(B);
     e.state_bytes = trait_state_bytes<B>();
-    if constexpr (!device_lambda<B>) e.host_run = &run_on_host<B>;
+    if constexpr (!device_lambda<B> && !requires { B::device_only; }) e.host_run = &run_on_host<B>;
     e.cuda = device_code<B, By, Preemptible>::get();
     return e;
   }
@@ -69,6 +73,16 @@ template <class B, compiler By, bool Preemptible>
 const kernel_entry& entry_of() {
   (void)registration<B, By, Preemptible>::entered;
   return registration<B, By, Preemptible>::entry();
+}
+
+/// The entry a launch of this body uses: of its type, unless the body itself chooses by shape.
+template <class B, compiler By, bool Preemptible>
+const kernel_entry& entry_for(const B& body, const shape& s) {
+  if constexpr (requires { body.template entry<By, Preemptible>(s); }) {
+    return body.template entry<By, Preemptible>(s);
+  } else {
+    return entry_of<B, By, Preemptible>();
+  }
 }
 
 }  // namespace detail

@@ -1,0 +1,15 @@
+// expect: cede_port_refuses_this_grid_use_blockIdx_and_no_grid_barrier
+#include <cede/cede.hpp>
+
+#include <cooperative_groups.h>
+
+#include <cede/port/begin.hpp>
+__global__ void kernel(unsigned* p) {
+#ifdef CEDE_EXPECT_OK
+  const auto group = cooperative_groups::this_thread_block();
+#else
+  const auto group = cooperative_groups::this_grid();
+#endif
+  p[blockIdx.x] = group.thread_rank();
+}
+#include <cede/port/end.hpp>
