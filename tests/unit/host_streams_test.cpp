@@ -227,6 +227,27 @@ TEST_CASE("a wait is for the record queued last before it") {
   CHECK(b.empty(s));
 }
 
+TEST_CASE("a wait for a record is not met by a later one that ends first") {
+  bench b;
+  const auto s = b.make();
+  const auto t = b.make();
+  const auto u = b.make();
+  const auto e = b.streams.make_event();
+  std::uint64_t gate = 0;
+  b.wait(s, gate, 1);
+  b.record(s, e);
+  b.wait(t, e);
+  b.record(u, e);  // on a stream with nothing before it: ends at once
+  CHECK(b.empty(u));
+  CHECK_FALSE(b.empty(t));
+  b.wait(u, e);  // for the latest: no wait
+  CHECK(b.empty(u));
+  gate = 1;
+  b.streams.carry_on_parked();
+  CHECK(b.empty(t));
+  CHECK(b.empty(s));
+}
+
 TEST_CASE("an event destroyed while a stream waits for it still lets the stream go on") {
   bench b;
   const auto s = b.make();

@@ -173,7 +173,7 @@ class host_machine final : public device {
     look_at_words();
     health_.check();
     const host_event& event = *streams_.event(e, "event_done");
-    return event.done >= event.recorded;
+    return event.done(event.recorded);
   }
 
   bool query(cudaStream_t s) override {

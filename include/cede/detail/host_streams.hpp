@@ -17,6 +17,7 @@
 #include <deque>
 #include <memory>
 #include <optional>
+#include <set>
 #include <string>
 #include <string_view>
 #include <unordered_map>
@@ -27,10 +28,23 @@ CEDE_BEGIN_NAMESPACE
 
 namespace detail {
 
-/// Counts of one event: it stands for the latest `record_event` queued.
-struct host_event {
-  std::uint64_t recorded = 0;
-  std::uint64_t done = 0;
+/// One event: it stands for the latest `record_event` queued, a wait for the latest before it.
+/// Records on several streams end in any order, and each wait is for one of them.
+class host_event {
+ public:
+  std::uint64_t recorded = 0;  ///< number of the latest record; 0 = none yet
+
+  [[nodiscard]] bool done(std::uint64_t record) const {
+    return record <= all_to_ || beyond_.contains(record);
+  }
+  void end(std::uint64_t record) {
+    beyond_.insert(record);
+    while (beyond_.erase(all_to_ + 1) != 0) ++all_to_;
+  }
+
+ private:
+  std::uint64_t all_to_ = 0;        // these have ended, and
+  std::set<std::uint64_t> beyond_;  // these
 };
 
 enum class host_op : std::uint8_t {
@@ -274,11 +288,11 @@ class host_streams {
           }
           break;
         case host_op::record_event:
-          o.event->done = std::max(o.event->done, o.value);
+          o.event->end(o.value);
           changed_ = true;
           break;
         case host_op::wait_event:
-          if (o.event->done < o.value) {
+          if (!o.event->done(o.value)) {
             parked_.push_back(s);
             return;
           }
