@@ -1,16 +1,15 @@
 // SPDX-License-Identifier: Apache-2.0
 // What a region cannot redirect, one kernel each.
 // port-check: expect ^earlier_helper<int>\(int\*\) reads the physical block index .*%ctaid\.y
-// port-check: expect ^\(anonymous namespace\)::far_helper reads the physical grid size \(in
-// far\(unsigned int\), .*%nctaid\.z port-check: expect ^inline_assembly\(unsigned int\*\) reads the
-// physical grid size .*%nctaid\.x port-check: expect ^inline_assembly\(unsigned int\*\) reads the
-// physical block index .*%ctaid\.x port-check: expect ^group_in_helper\(unsigned int\*\) reads the
-// physical block index port-check: expect ^group_in_helper\(unsigned int\*\) uses what only a
-// cooperative launch has port-check: expect ^group_in_helper\(unsigned int\*\) reads the physical
-// grid size port-check: expect ^cluster_rank\(unsigned int\*\) uses a thread-block cluster
-// .*%cluster_ctarank port-check: expect ^through_pointer\(unsigned int\*, int\) reads the physical
-// block index \(in far_index\(\) port-check: expect ^written_by_hand reads the physical block index
-// .*\(a body: b\.index\(\)\)
+// port-check: expect ^\(anonymous namespace\)::far_helper reads the physical grid size \(in far\(unsigned int\), .*%nctaid\.z
+// port-check: expect ^inline_assembly\(unsigned int\*\) reads the physical grid size .*%nctaid\.x
+// port-check: expect ^inline_assembly\(unsigned int\*\) reads the physical block index .*%ctaid\.x
+// port-check: expect ^group_in_helper\(unsigned int\*\) reads the physical block index
+// port-check: expect ^group_in_helper\(unsigned int\*\) uses what only a cooperative launch has
+// port-check: expect ^group_in_helper\(unsigned int\*\) reads the physical grid size
+// port-check: expect ^cluster_rank\(unsigned int\*\) uses a thread-block cluster .*%cluster_ctarank
+// port-check: expect ^through_pointer\(unsigned int\*, int\) reads the physical block index \(in far_index\(\)
+// port-check: expect ^written_by_hand reads the physical block index .*\(a body: b\.index\(\)\)
 #include <cede/cede.hpp>
 
 #include <cooperative_groups.h>
