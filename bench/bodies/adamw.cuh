@@ -2,8 +2,8 @@
 // One AdamW step on single-precision parameters: four streams read, three written.
 #pragma once
 
-#include "support/problem.hpp"
-#include "support/tile.cuh"
+#include "common/problem.hpp"
+#include "common/tile.cuh"
 
 #include <cede/block.hpp>
 

@@ -4,9 +4,9 @@
 // before is being used.
 #pragma once
 
-#include "support/problem.hpp"
-#include "support/tensor.cuh"
-#include "support/tile.cuh"
+#include "common/problem.hpp"
+#include "common/tensor.cuh"
+#include "common/tile.cuh"
 
 #include <cede/block.hpp>
 

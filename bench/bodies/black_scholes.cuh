@@ -2,8 +2,8 @@
 // Prices of European calls and puts in closed form: three streams in, two out, and arithmetic.
 #pragma once
 
-#include "support/problem.hpp"
-#include "support/tile.cuh"
+#include "common/problem.hpp"
+#include "common/tile.cuh"
 
 #include <cede/block.hpp>
 

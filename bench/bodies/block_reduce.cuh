@@ -2,8 +2,8 @@
 // One sum a tile, by CUB's block reduction.
 #pragma once
 
-#include "support/problem.hpp"
-#include "support/tile.cuh"
+#include "common/problem.hpp"
+#include "common/tile.cuh"
 
 #include <cede/block.hpp>
 #include <cede/config.hpp>

@@ -2,8 +2,8 @@
 // Embedding look-up: rows of 1 KiB copied from random places of a table.
 #pragma once
 
-#include "support/problem.hpp"
-#include "support/tile.cuh"
+#include "common/problem.hpp"
+#include "common/tile.cuh"
 
 #include <cede/block.hpp>
 

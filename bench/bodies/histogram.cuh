@@ -2,8 +2,8 @@
 // Counts of 256 keys: atomics in shared memory, then one addition a bin and tile to global memory.
 #pragma once
 
-#include "support/problem.hpp"
-#include "support/tile.cuh"
+#include "common/problem.hpp"
+#include "common/tile.cuh"
 
 #include <cede/block.hpp>
 

@@ -2,8 +2,8 @@
 // Layer normalisation of rows of 1024, a row a tile: mean, then variance, both in registers.
 #pragma once
 
-#include "support/problem.hpp"
-#include "support/tile.cuh"
+#include "common/problem.hpp"
+#include "common/tile.cuh"
 
 #include <cede/block.hpp>
 

@@ -3,8 +3,8 @@
 // short. A tile writes a partial acceleration; whoever integrates adds them up in order.
 #pragma once
 
-#include "support/problem.hpp"
-#include "support/tile.cuh"
+#include "common/problem.hpp"
+#include "common/tile.cuh"
 
 #include <cede/block.hpp>
 

@@ -2,7 +2,7 @@
 // One element a thread: the shortest tiles there are, where every instruction around them shows.
 #pragma once
 
-#include "support/problem.hpp"
+#include "common/problem.hpp"
 
 #include <cede/block.hpp>
 

@@ -3,8 +3,8 @@
 // before it until it meets one that knows its prefix.
 #pragma once
 
-#include "support/problem.hpp"
-#include "support/tile.cuh"
+#include "common/problem.hpp"
+#include "common/tile.cuh"
 
 #include <cede/block.hpp>
 

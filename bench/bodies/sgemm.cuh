@@ -3,8 +3,8 @@
 // blocked factorisations make them, so that a tile is short. Extents are multiples of 64.
 #pragma once
 
-#include "support/problem.hpp"
-#include "support/tile.cuh"
+#include "common/problem.hpp"
+#include "common/tile.cuh"
 
 #include <cede/block.hpp>
 

@@ -3,8 +3,8 @@
 // a few are a hundred times as long.
 #pragma once
 
-#include "support/problem.hpp"
-#include "support/tile.cuh"
+#include "common/problem.hpp"
+#include "common/tile.cuh"
 
 #include <cede/block.hpp>
 

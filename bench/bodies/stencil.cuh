@@ -3,7 +3,7 @@
 // those of the border.
 #pragma once
 
-#include "support/problem.hpp"
+#include "common/problem.hpp"
 
 #include <cede/block.hpp>
 

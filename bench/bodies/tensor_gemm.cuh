@@ -4,10 +4,10 @@
 // Extents are multiples of 128, 256 and 64.
 #pragma once
 
-#include "support/problem.hpp"
-#include "support/tensor.cuh"
-#include "support/tile.cuh"
-#include "support/warp_group.cuh"
+#include "common/problem.hpp"
+#include "common/tensor.cuh"
+#include "common/tile.cuh"
+#include "common/warp_group.cuh"
 
 #include <cede/block.hpp>
 

@@ -2,8 +2,8 @@
 // Transposition in 32 x 32 tiles through padded shared memory.
 #pragma once
 
-#include "support/problem.hpp"
-#include "support/tile.cuh"
+#include "common/problem.hpp"
+#include "common/tile.cuh"
 
 #include <cede/block.hpp>
 

@@ -2,7 +2,7 @@
 // Where a problem keeps its arrays: on the host here, on the GPU in cuda_memory.cuh.
 #pragma once
 
-#include "support/random.hpp"
+#include "common/random.hpp"
 
 #include <cstddef>
 #include <cstdint>

@@ -10,7 +10,7 @@
 //   error(), P::tolerance                      against a reference computed on the CPU; 0 = exact
 #pragma once
 
-#include "support/memory.hpp"
+#include "common/memory.hpp"
 
 #include <cede/body.hpp>
 #include <cede/shape.hpp>
