@@ -9,6 +9,8 @@
 #include <cstddef>
 #include <cstdint>
 #include <cstdio>
+#include <cstdlib>
+#include <filesystem>
 #include <fstream>
 #include <limits>
 #include <sstream>
@@ -38,9 +40,8 @@ namespace {
 struct scratch {
   std::string path;
   scratch() {
-    char name[] = "/tmp/cede-timeline-XXXXXX";
-    REQUIRE(mkdtemp(name) != nullptr);
-    path = name;
+    path = (std::filesystem::temp_directory_path() / "cede-timeline-XXXXXX").string();
+    REQUIRE(mkdtemp(path.data()) != nullptr);
   }
   ~scratch() {
     std::remove((path + "/run.json").c_str());

@@ -178,7 +178,7 @@ inline bool engine::collect_stream(stream_core& s, std::unique_lock<std::mutex>&
         timeline_.span(s.track, l->plan.how == form::sliced ? span_kind::slice : span_kind::launch,
                        l->kernel->name, since_start(l->submitted_at), since_start(now));
       } else {
-        timeline_.span(s.track, span_kind::copy, "copy", since_start(op.queued_at),
+        timeline_.span(s.track, span_kind::copy, "copy", since_start(op.handed_at),
                        since_start(now));
       }
     }

@@ -168,7 +168,6 @@ inline std::uint64_t engine::enqueue(stream_core& s, operation op, cudaEvent_t t
   }
   cover(lock);
   op.number = s.last_number + 1;
-  op.queued_at = clock::now();
   if (order.owns_lock()) {
     if (on_marks) s.marked = op.number;
     auto take_back_events = [&] {

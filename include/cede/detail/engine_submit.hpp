@@ -134,6 +134,7 @@ inline void engine::submit_operation(stream_core& s, operation& op, std::uint32_
   } else {
     op.token = ++s.last_token;
     op.in_flight = true;
+    op.handed_at = now;
   }
   driver_call(lock, [&] {
     if (l != nullptr && l->protocolled()) {

@@ -108,7 +108,7 @@ struct operation {
   std::uint64_t token = 0;      ///< value of the stream's token word that ends it
   cudaEvent_t after = nullptr;  ///< adopted streams: the user's work before this operation
   bool after_done = false;
-  clock::time_point queued_at{};
+  clock::time_point handed_at{};  ///< copies and fills: to the device
 
   [[nodiscard]] launch_work* launch() { return std::get_if<launch_work>(&work); }
   [[nodiscard]] bool protocolled() {
