@@ -21,7 +21,7 @@ TEST_CASE("an entry of a ported kernel says what it is") {
   const told a = first();
   for (const auto* k : {a.shared_256, a.shared_1024, a.own}) {
     CHECK(k->traits.native);
-    CHECK(k->host_run == nullptr);
+    CHECK((k->host_run == nullptr));
     REQUIRE(k->cuda != nullptr);
     CHECK(k->cuda->native != nullptr);
     CHECK(k->cuda->gated != nullptr);
