@@ -17,15 +17,6 @@ namespace test {
 /// Bodies of the suite; they share the 10^4 raises.
 inline constexpr int suite_bodies = 18;
 
-struct raw_stream {
-  cudaStream_t s = nullptr;
-  raw_stream() { CUDA_OK(cudaStreamCreateWithFlags(&s, cudaStreamNonBlocking)); }
-  raw_stream(const raw_stream&) = delete;
-  raw_stream& operator=(const raw_stream&) = delete;
-  ~raw_stream() { cudaStreamDestroy(s); }
-  void finish() const { CUDA_OK(cudaStreamSynchronize(s)); }
-};
-
 /// The ways of the preemptible adapter that are tested. A worker meets several tiles in all of
 /// them.
 inline const cede::launch_options preemptible_ways[] = {

@@ -13,7 +13,7 @@ struct cluster_sum {
   static constexpr bool clustered = true;
   unsigned* sums;  ///< by tile
   unsigned* hits;  ///< by tile
-  CEDE_BODY void operator()(cede::block b) const {
+  CEDE_BODY void operator()([[maybe_unused]] cede::block b) const {
 #if __CUDA_ARCH__ >= 900
     namespace cg = cooperative_groups;
     unsigned& mine = b.shared<unsigned>();

@@ -33,14 +33,6 @@ struct consume {
   }
 };
 
-struct raw_stream {
-  raw_stream() { CUDA_OK(cudaStreamCreateWithFlags(&s, cudaStreamNonBlocking)); }
-  ~raw_stream() { cudaStreamDestroy(s); }
-  raw_stream(const raw_stream&) = delete;
-  raw_stream& operator=(const raw_stream&) = delete;
-  cudaStream_t s = nullptr;
-};
-
 cudaEvent_t new_event() {
   cudaEvent_t e = nullptr;
   CUDA_OK(cudaEventCreateWithFlags(&e, cudaEventDisableTiming));

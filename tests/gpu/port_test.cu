@@ -28,12 +28,6 @@ namespace ported {
 constexpr cede::kernel_traits safe{.persistent_safe = true};
 constexpr cede::kernel_traits bounded{.max_threads = 256, .min_blocks = 2, .persistent_safe = true};
 
-struct raw_stream {
-  cudaStream_t s = nullptr;
-  raw_stream() { CUDA_OK(cudaStreamCreateWithFlags(&s, cudaStreamNonBlocking)); }
-  ~raw_stream() { cudaStreamDestroy(s); }
-};
-
 template <class T>
 std::vector<T> random_values(std::size_t n) {
   std::vector<T> v(n);

@@ -213,7 +213,10 @@ int run_preempted(Job& job, cudaStream_t s) {
 struct raw_stream {
   cudaStream_t s = nullptr;
   raw_stream() { CUDA_OK(cudaStreamCreateWithFlags(&s, cudaStreamNonBlocking)); }
+  raw_stream(const raw_stream&) = delete;
+  raw_stream& operator=(const raw_stream&) = delete;
   ~raw_stream() { cudaStreamDestroy(s); }
+  void finish() const { CUDA_OK(cudaStreamSynchronize(s)); }
 };
 
 }  // namespace test

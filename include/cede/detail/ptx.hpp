@@ -45,7 +45,7 @@ struct function {
 };
 
 /// The functions of a module that have a body.
-using module = std::map<std::string_view, function>;
+using functions_of_text = std::map<std::string_view, function>;
 
 /// A name as a person wrote it; itself if it is not mangled.
 inline std::string demangled(std::string_view name) {
@@ -62,8 +62,8 @@ class parser {
   explicit parser(std::string_view text) : text_(text) {}
 
   /// Throws `invalid_argument` where the text is no PTX, or ends too early.
-  module parse() {
-    module all;
+  functions_of_text parse() {
+    functions_of_text all;
     function* inside = nullptr;
     unsigned scopes = 0;
     unsigned vectors = 0;  // braces around operands and initialisers

@@ -135,7 +135,7 @@ inline bool is_of_port(std::string_view token) { return token.starts_with("cede_
 /// that it names. Throws `invalid_argument` if the text is not PTX. Thread-safe; never waits.
 [[nodiscard]] inline std::vector<finding> check(std::string_view text) {
   namespace ptx = cede::detail::ptx;
-  const ptx::module functions = ptx::parser(text).parse();
+  const ptx::functions_of_text functions = ptx::parser(text).parse();
   std::vector<finding> all;
   for (const auto& [name, kernel] : functions) {
     if (!kernel.kernel || !detail::is_adapter(name)) continue;
