@@ -150,11 +150,15 @@ inline kernel_facts facts_of(const void* kernel, const cede::shape& s) {
   cudaFuncAttributes a{};
   BENCH_CUDA(cudaFuncGetAttributes(&a, kernel));
   kernel_facts f{a.numRegs, a.localSizeBytes, 0};
-  BENCH_CUDA(cudaFuncSetAttribute(kernel, cudaFuncAttributeMaxDynamicSharedMemorySize,
-                                  static_cast<int>(s.shared)));
   BENCH_CUDA(cudaOccupancyMaxActiveBlocksPerMultiprocessor(
       &f.blocks_per_sm, kernel, static_cast<int>(s.threads()), s.shared));
   return f;
+}
+
+/// A kernel of more than 48 KiB of dynamic shared memory has to be told. Not for the adapters'.
+inline void allow_shared(const void* kernel, const cede::shape& s) {
+  BENCH_CUDA(cudaFuncSetAttribute(kernel, cudaFuncAttributeMaxDynamicSharedMemorySize,
+                                  static_cast<int>(s.shared)));
 }
 
 /// One body and shape, launched without cede.
@@ -165,8 +169,12 @@ class native_launch {
     int device = 0;
     BENCH_CUDA(cudaGetDevice(&device));
     BENCH_CUDA(cudaDeviceGetAttribute(&sms_, cudaDevAttrMultiProcessorCount, device));
+    allow_shared(plain_kernel(), s);
     plain_facts_ = facts_of(plain_kernel(), s);
-    if constexpr (has_plain_loop<Body>()) loop_facts_ = facts_of(loop_kernel(), s);
+    if constexpr (has_loop) {
+      allow_shared(loop_kernel(), s);
+      loop_facts_ = facts_of(loop_kernel(), s);
+    }
   }
 
   static constexpr bool has_loop = has_plain_loop<Body>();
