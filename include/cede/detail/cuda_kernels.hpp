@@ -159,6 +159,43 @@ __device__ inline mailbox next_tile(const worker_args& a, worker_words& own, boo
   return m;
 }
 
+// What the leader of a persistent launch does, be its worker a block or a cluster of blocks.
+
+__device__ inline void count_out(const worker_args& a) {
+  protocol::leave<atomics>(*a.words.slot, *a.words.chain, *a.words.published, a.terms);
+}
+/// The watcher's whole work: it is a participant like the workers.
+__device__ inline void watch_and_leave(const worker_args& a) {
+  if (watch(a, a.terms.tiles)) count_out(a);
+}
+/// `number`: of the worker, from 0. Fills the first mailbox.
+template <bool GivesBack>
+__device__ inline void begin_work(const worker_args& a, worker_words& own, std::uint32_t number) {
+  own.held = {};
+  own.place = {number, a.terms.participants - 1, number, 0};  // the watcher is one, too
+  own.longest = 0;
+  own.entered = protocol::enter<atomics>(*a.words.chain, a.terms);
+  mailbox first;
+  if (own.entered) {
+    protocol::notice<atomics, protocol::scope::device>(*a.words.device_gate, *a.words.slot,
+                                                       a.terms);
+    first = next_tile<GivesBack>(a, own, false);
+    own.began = nanoseconds_now();
+  }
+  own.mail[0] = first;
+}
+/// A tile has ended, the next begins.
+__device__ inline void time_tile(worker_words& own) {
+  const std::uint64_t now = nanoseconds_now();
+  if (now - own.began > own.longest) own.longest = now - own.began;
+  own.began = now;
+}
+__device__ inline void end_work(const worker_args& a, const worker_words& own) {
+  if (!own.entered) return;
+  protocol::record_longest<atomics>(*a.words.slot, own.longest);
+  count_out(a);
+}
+
 /// Programmatic dependent launch: nothing of this kernel, not even an exit, comes before the end of
 /// the one in front. What a body loads depends on a mailbox that is filled afterwards, so that no
 /// load of it can move above the wait, those through `const __restrict__` included.
@@ -180,27 +217,11 @@ __device__ __forceinline__ void run_persistent(const B& body, const worker_args&
   await_kernel_in_front();
   const bool leader = is_leader();
   if (physical_block().x == 0) {
-    if (leader && watch(a, a.terms.tiles)) {
-      protocol::leave<atomics>(*a.words.slot, *a.words.chain, *a.words.published, a.terms);
-    }
+    if (leader) watch_and_leave(a);
     return;
   }
   worker_words& own = own_words(a);
-  if (leader) {
-    own.held = {};
-    const std::uint32_t number = physical_block().x - 1;
-    own.place = {number, a.terms.participants - 1, number, 0};  // the watcher is one, too
-    own.longest = 0;
-    own.entered = protocol::enter<atomics>(*a.words.chain, a.terms);
-    mailbox first;
-    if (own.entered) {
-      protocol::notice<atomics, protocol::scope::device>(*a.words.device_gate, *a.words.slot,
-                                                         a.terms);
-      first = next_tile<gives_back<B>>(a, own, false);
-      own.began = nanoseconds_now();
-    }
-    own.mail[0] = first;
-  }
+  if (leader) begin_work<gives_back<B>>(a, own, physical_block().x - 1);
   anyone_in_body();
   for (unsigned turn = 0;; turn ^= 1U) {
     const mailbox m = own.mail[turn];
@@ -221,17 +242,10 @@ __device__ __forceinline__ void run_persistent(const B& body, const worker_args&
     if (leader) own.mail[turn ^ 1U] = next_tile<gives_back<B>>(a, own, yielded);
     while (anyone_in_body()) {
     }
-    if (leader) {
-      const std::uint64_t now = nanoseconds_now();
-      if (now - own.began > own.longest) own.longest = now - own.began;
-      own.began = now;
-    }
+    if (leader) time_tile(own);
   }
   admit_next_kernel();
-  if (leader && own.entered) {
-    protocol::record_longest<atomics>(*a.words.slot, own.longest);
-    protocol::leave<atomics>(*a.words.slot, *a.words.chain, *a.words.published, a.terms);
-  }
+  if (leader) end_work(a, own);
 }
 
 #if __CUDA_ARCH__ >= 900
@@ -273,9 +287,7 @@ __device__ __forceinline__ void run_clustered(const B& body, const worker_args& 
   const std::uint32_t number = physical_block().x / size.x;
   const bool leader = is_leader() && (place.x | place.y | place.z) == 0;
   if (number == 0) {
-    if (leader && watch(a, a.terms.tiles)) {
-      protocol::leave<atomics>(*a.words.slot, *a.words.chain, *a.words.published, a.terms);
-    }
+    if (leader) watch_and_leave(a);
     return;
   }
   // The first block's words count; the others read its mailboxes.
@@ -283,20 +295,7 @@ __device__ __forceinline__ void run_clustered(const B& body, const worker_args& 
       a.in_memory
           ? reinterpret_cast<worker_words*>(a.words.words + (number - 1) * worker_words_bytes)
           : in_first_block(reinterpret_cast<worker_words*>(cede_dynamic_shared + a.own));
-  if (leader) {
-    own->held = {};
-    own->place = {number - 1, a.terms.participants - 1, number - 1, 0};
-    own->longest = 0;
-    own->entered = protocol::enter<atomics>(*a.words.chain, a.terms);
-    mailbox first;
-    if (own->entered) {
-      protocol::notice<atomics, protocol::scope::device>(*a.words.device_gate, *a.words.slot,
-                                                         a.terms);
-      first = next_tile<gives_back<B>>(a, *own, false);
-      own->began = nanoseconds_now();
-    }
-    own->mail[0] = first;
-  }
+  if (leader) begin_work<gives_back<B>>(a, *own, number - 1);
   sync_cluster();
   for (unsigned turn = 0;; turn ^= 1U) {
     const mailbox m = own->mail[turn];
@@ -309,18 +308,11 @@ __device__ __forceinline__ void run_clustered(const B& body, const worker_args& 
     while (anyone_in_body()) {
     }
     sync_cluster();
-    if (leader) {
-      const std::uint64_t now = nanoseconds_now();
-      if (now - own->began > own->longest) own->longest = now - own->began;
-      own->began = now;
-    }
+    if (leader) time_tile(*own);
   }
   admit_next_kernel();
   sync_cluster();  // the first block stays until the others have read its mailbox
-  if (leader && own->entered) {
-    protocol::record_longest<atomics>(*a.words.slot, own->longest);
-    protocol::leave<atomics>(*a.words.slot, *a.words.chain, *a.words.published, a.terms);
-  }
+  if (leader) end_work(a, *own);
 #endif
 }
 
