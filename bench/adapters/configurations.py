@@ -2,7 +2,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """Chooses one configuration for each body and size from a measured curve.
 
-usage: bench/configurations.py CURVE.csv [--bound US] > bench/adapters/configurations.inc
+usage: bench/adapters/configurations.py CURVE.csv [--bound US] > bench/adapters/configurations.inc
 
 CURVE.csv is what "bench-adapters --curve" prints: body, size, form, workers per SM, tiles per claim,
 chunk, ratio to native, turnaround P50, turnaround P99 (us), yields. Of the configurations whose

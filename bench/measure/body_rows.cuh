@@ -4,6 +4,7 @@
 
 #include "adapters/configurations.hpp"
 #include "measure/body_setup.cuh"
+#include "measure/preemptible.cuh"
 #include "measure/program.cuh"
 #include "measure/suite.hpp"
 #include "measure/tile_times.cuh"
@@ -17,10 +18,6 @@
 #include <vector>
 
 namespace bench {
-
-inline const char* name_of(cede::form f) {
-  return f == cede::form::persistent ? "persistent" : f == cede::form::gated ? "gated" : "sliced";
-}
 
 /// What a body's native row carries besides; specialised for the one that has something.
 template <class P>
@@ -43,16 +40,18 @@ class body_rows {
 
   /// Lines of comma-separated values; configurations.py chooses among them.
   static void print_curve() {
-    for (const problem_size s : {problem_size::small, problem_size::medium, problem_size::large}) {
+    for (const problem_size s : {problem_size::medium, problem_size::large}) {
       setup on(s);
-      for (const unsigned workers : {1U, 2U, 3U, 4U, 5U, 6U, 8U, 12U, 16U}) {
-        for (const unsigned claim : {1U, 2U, 4U, 8U, 16U}) {
-          cede::launch_options o{
-              .form = cede::form::persistent, .workers_per_sm = workers, .tiles_per_claim = claim};
-          if (!point(on, s, o)) break;
+      for (const unsigned workers : {1U, 2U, 3U, 4U, 6U, 8U, 16U}) {
+        for (const unsigned claim : {1U, 2U, 4U, 8U}) {
+          if (!point(on, s,
+                     {.form = cede::form::persistent,
+                      .workers_per_sm = workers,
+                      .tiles_per_claim = claim}))
+            break;
         }
       }
-      for (const std::uint64_t chunk : {1024U, 2048U, 4096U, 8192U, 16384U, 65536U}) {
+      for (const std::uint64_t chunk : {2048U, 4096U, 16384U, 1U << 20U}) {
         point(on, s, {.form = cede::form::gated, .chunk = chunk});
         if (chunk >= on.problem.shape.tiles()) break;
       }
@@ -65,23 +64,7 @@ class body_rows {
 
   template <class Row>
   static void add_row(problem_size s, const char* how, Row row) {
-    const std::string name =
-        std::string("adapters/") + P::name + "/" + bench::name_of(s) + "/" + how;
-    benchmark::RegisterBenchmark(name.c_str(),
-                                 [name, row](benchmark::State& state) {
-                                   for (auto _ : state) {
-                                     try {
-                                       row(state);
-                                     } catch (const std::exception& e) {
-                                       std::fprintf(stderr, "%s: %s\n", name.c_str(), e.what());
-                                       state.SkipWithError(e.what());
-                                       break;
-                                     }
-                                   }
-                                 })
-        ->Iterations(1)
-        ->UseManualTime()
-        ->Unit(benchmark::kMicrosecond);
+    bench::add_row(std::string("adapters/") + P::name + "/" + bench::name_of(s) + "/" + how, row);
   }
 
   static const cede::detail::cuda_kernels& kernels_of() {
@@ -184,18 +167,8 @@ class body_rows {
     on.verify(jobs.front());
 
     tile_clock log(on.problem.shape.tiles());
-    double longest_us = 0;
-    {
-      cede::preemptible<timed<body>> noted{on.problem.shape,
-                                           timed<body>{on.problem.body, log.log()}, options};
-      for (int i = 0; i < 4; ++i) {
-        noted.launch(on.clock.stream());
-        await_left(noted);
-        log.collect();
-        longest_us = std::max(
-            longest_us, std::chrono::duration<double, std::micro>(noted.longest_tile()).count());
-      }
-    }
+    const double longest_us =
+        note_tiles(log, on.clock.stream(), on.problem.shape, on.problem.body, options);
     state.SetIterationTime(t.second_us * 1e-6);
     state.counters["ratio_to_native"] = t.ratio();
     const bool persistent = f == cede::form::persistent;
@@ -214,7 +187,7 @@ class body_rows {
                  bench::name_of(s), name_of(f), t.ratio(), l.p99());
   }
 
-  /// One line of the curve; false where no more workers fit.
+  /// One line of the curve; false where no more workers fit, or more tiles take too long to leave.
   static bool point(setup& on, problem_size s, const cede::launch_options& o) {
     auto jobs = on.jobs(o);
     const bool persistent = o.form == cede::form::persistent;
@@ -225,14 +198,14 @@ class body_rows {
       return false;
     }
     const pair_times t = time_pairs([&] { return on.time_native(); },
-                                    [&] { return on.time_jobs(jobs, calls_of(on, o)); }, 9);
+                                    [&] { return on.time_jobs(jobs, calls_of(on, o)); }, 7);
     const latencies l = raise_at_random(jobs.front(), on.clock.stream(), t.second_us,
-                                        {.wanted = 300, .limit = std::chrono::seconds(3)});
+                                        {.wanted = 150, .limit = std::chrono::seconds(2)});
     std::printf("%s,%s,%s,%u,%u,%llu,%.4f,%.2f,%.2f,%d\n", P::name, bench::name_of(s),
                 name_of(o.form), o.workers_per_sm, o.tiles_per_claim,
                 static_cast<unsigned long long>(o.chunk), t.ratio(), l.p50(), l.p99(), l.yields);
     std::fflush(stdout);
-    return true;
+    return l.p99() < 100;
   }
 };
 

@@ -7,8 +7,8 @@
 #include "common/native.cuh"
 #include "common/problem.hpp"
 #include "measure/patience.hpp"
+#include "measure/preemptible.cuh"
 #include "measure/timing.cuh"
-#include "measure/turnaround.cuh"
 
 #include <cede/cede.hpp>
 

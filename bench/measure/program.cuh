@@ -9,6 +9,7 @@
 
 #include <cstdio>
 #include <cstdlib>
+#include <exception>
 #include <string>
 
 namespace bench {
@@ -44,6 +45,27 @@ inline void describe_machine() {
   benchmark::AddCustomContext("tree", from_environment("CEDE_TREE", "unknown"));
   benchmark::AddCustomContext(
       "samples", std::to_string(pairs) + " pairs, " + std::to_string(raises) + " raises");
+}
+
+/// Registers a row, which is run once and sets its time and counters itself. One that fails says
+/// why and takes no other with it.
+template <class Row>
+void add_row(const std::string& name, Row row) {
+  benchmark::RegisterBenchmark(name.c_str(),
+                               [name, row](benchmark::State& state) {
+                                 for (auto _ : state) {
+                                   try {
+                                     row(state);
+                                   } catch (const std::exception& e) {
+                                     std::fprintf(stderr, "%s: %s\n", name.c_str(), e.what());
+                                     state.SkipWithError(e.what());
+                                     break;
+                                   }
+                                 }
+                               })
+      ->Iterations(1)
+      ->UseManualTime()
+      ->Unit(benchmark::kMicrosecond);
 }
 
 /// Runs what is registered; the exit status of the program.

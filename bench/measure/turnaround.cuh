@@ -11,8 +11,6 @@
 #include "measure/statistics.hpp"
 #include "measure/timing.cuh"
 
-#include <cede/preempt.hpp>
-
 #include <cuda_runtime.h>
 
 #include <algorithm>
@@ -37,53 +35,6 @@ struct raise_plan {
   int wanted = 1000;
   std::chrono::seconds limit{15};
 };
-
-/// A preemptible launch has left or finished. In short waits: within one the adapter looks at its
-/// word without pause.
-template <class Job>
-void await_left(Job& job) {
-  const auto deadline = wall::now() + patience;
-  while (!job.wait_for(std::chrono::microseconds(50))) {
-    if (wall::now() > deadline) give_up("the end of a preemptible launch");
-  }
-}
-
-/// Raises at random instants of a launch that takes `launch_us`; resumed, it goes on, so that all
-/// of it is met. Raises that find the launch over do not count. Where every tile of a launch is
-/// under way at once none can leave early: then, and only then, those count that met it running.
-template <class Job>
-latencies raise_at_random(Job& job, cudaStream_t stream, double launch_us, raise_plan plan) {
-  std::mt19937 random(7);
-  latencies early;
-  latencies all;
-  const double tiles = static_cast<double>(job.shape().tiles());
-  const auto end = wall::now() + plan.limit;
-  while (early.yields < plan.wanted && wall::now() < end) {
-    const double rest = job.finished() ? 1 : 1 - static_cast<double>(job.cursor()) / tiles;
-    const double span = std::min(launch_us * (rest > 0 ? rest : 1) + 8, 400.0);
-    job.launch(stream);
-    const double pause = std::uniform_real_distribution<double>(0, span)(random);
-    spin_until(wall::now() + std::chrono::nanoseconds(static_cast<std::int64_t>(pause * 1000)));
-    if (job.wait_for(std::chrono::nanoseconds(0))) continue;  // over before the raise
-    const auto begin = wall::now();
-    job.yield();
-    await_left(job);
-    const double took = microseconds(wall::now() - begin);
-    all.us.push_back(took);
-    if (!job.finished()) {
-      ++early.yields;
-      early.us.push_back(took);
-    }
-    // A launch of one wave never leaves early.
-    if (early.yields == 0 && static_cast<int>(all.us.size()) >= plan.wanted) break;
-  }
-  while (!job.finished()) {  // leave nothing half done
-    job.launch(stream);
-    await_left(job);
-  }
-  if (early.yields > 0) return early;
-  return all;
-}
 
 /// The latency-critical kernel: as many blocks as SMs, each half an SM's threads.
 static __global__ void urgent(unsigned* seen, volatile std::uint32_t* host, std::uint32_t number) {

@@ -137,8 +137,8 @@ class block {
   }
 
   /// True once the launch has been told to give way: the tile may keep what it needs in `state()`
-  /// and return, and is re-entered later. Of an `independent` body only; always false in forms
-  /// other than persistent, and where the body returns all the same the tile counts as half done.
+  /// and return, and is re-entered later. Having returned true, the tile counts as half done. Always
+  /// false of a body that declares no `state`, and in forms other than persistent.
   /// Called by all threads of the tile, none of which has returned; all get the same answer. Waits
   /// for the other threads of the tile.
   [[nodiscard]] CEDE_BODY bool should_yield() const {

@@ -74,3 +74,20 @@ TEST_CASE("tiles per claim stay where the turnaround allows them") {
   options.turnaround = 60s;
   CHECK(batches_of(options) == std::vector<unsigned>{8, 8, 8});
 }
+
+TEST_CASE("tiles per claim grow again once tiles have become short") {
+  auto device = std::make_shared<batches_device>(cede::detail::make_host_device({.sms = 1}));
+  {
+    cede::workload_options options = effort();
+    options.turnaround = 900ms;
+    cede::scheduler cpu(device);
+    cede::workload train = cpu.workload(options);
+    cede::stream t = train.stream();
+    for (const auto tile : {1000ms, 0ms, 0ms}) {
+      t.launch({.grid = 2}, {.tiles_per_claim = 8},
+               [tile](cede::block) { std::this_thread::sleep_for(tile); });
+      t.synchronize();
+    }
+  }
+  CHECK(device->batches() == std::vector<unsigned>{8, 1, 8});
+}

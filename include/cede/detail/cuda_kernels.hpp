@@ -126,6 +126,8 @@ __device__ inline worker_words& own_words(const worker_args& a) {
 // A variable, since device code may not call host functions, not even to make a constant.
 template <class B>
 inline constexpr bool gives_back = trait_independent<B>();
+template <class B>
+inline constexpr bool keeps_state = trait_state_bytes<B>() != 0;
 
 /// The leader's part between two tiles: which is next? `yielded`: the present one was left half
 /// done.
@@ -227,10 +229,9 @@ __device__ __forceinline__ void run_persistent(const B& body, const worker_args&
     const mailbox m = own.mail[turn];
     if (!m.valid) break;
     bool yielded = false;
-    if constexpr (gives_back<B>) {
+    if constexpr (keeps_state<B>) {
       device_tile tile{a.words.slot, a.words.state + m.record * state_stride(a.state_bytes),
                        a.state_bytes, m.resumed, false};
-      if (a.terms.records == 0) tile.slot = nullptr;
       body(block(a.grid.locate(m.tile), a.grid.grid, &tile));
       yielded = tile.yielded;
     } else {

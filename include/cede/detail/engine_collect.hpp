@@ -105,7 +105,8 @@ inline bool engine::collect_launch(stream_core& s, operation& op) {
   workload_stats& stats = s.work->stats;
   stats.tiles += end.cursor - l.cursor;
   stats.longest_tile = std::max(stats.longest_tile, std::chrono::nanoseconds(end.longest));
-  if (l.plan.batch > 1) {
+  // Also where the turnaround has cut the batch to one tile: shorter tiles let it grow again.
+  if (l.plan.guide != 0) {
     longest_tiles_[{l.kernel, l.geometry.threads()}] = std::chrono::nanoseconds(end.longest);
   }
   const bool complete = end.reason == protocol::stop_reason::none;
