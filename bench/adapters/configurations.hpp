@@ -16,6 +16,7 @@ struct configured_row {
   problem_size size;
   unsigned workers_per_sm;  ///< persistent
   unsigned tiles_per_claim;
+  bool overlap;
   std::uint64_t chunk;  ///< gated
 };
 
@@ -32,6 +33,7 @@ inline cede::launch_options configuration(std::string_view body, problem_size si
     if (how == cede::form::persistent) {
       o.workers_per_sm = row.workers_per_sm;
       o.tiles_per_claim = row.tiles_per_claim;
+      o.overlap = row.overlap;
     }
     if (how == cede::form::gated) o.chunk = row.chunk;
   }

@@ -5,7 +5,7 @@
 usage: bench/adapters/configurations.py CURVE.csv [--bound US] > bench/adapters/configurations.inc
 
 CURVE.csv is what "bench-adapters --curve" prints: body, size, form, workers per SM, tiles per claim,
-chunk, ratio to native, turnaround P50, turnaround P99 (us), yields. Of the configurations whose
+chunk, overlap, ratio to native, turnaround P50, turnaround P99 (us), yields. Of the configurations whose
 turnaround P99 is within the bound, the one with the smallest ratio; where none is, the one with the
 smallest turnaround. What the file holds for a body that the curve lacks is not kept.
 """
@@ -16,7 +16,7 @@ import pathlib
 import sys
 
 SIZES = ["small", "medium", "large"]
-Point = collections.namedtuple("Point", "body size form workers claim chunk ratio p50 p99 yields")
+Point = collections.namedtuple("Point", "body size form workers claim chunk overlap ratio p50 p99 yields")
 
 
 def read(lines):
@@ -26,9 +26,9 @@ def read(lines):
         if len(fields) != len(Point._fields) or fields[1] not in SIZES:
             continue
         body, size, form = fields[:3]
-        workers, claim, chunk = map(int, fields[3:6])
-        points.append(Point(body, size, form, workers, claim, chunk, *map(float, fields[6:9]),
-                            int(fields[9])))
+        workers, claim, chunk, overlap = map(int, fields[3:7])
+        points.append(Point(body, size, form, workers, claim, chunk, overlap,
+                            *map(float, fields[7:10]), int(fields[10])))
     return points
 
 
@@ -42,18 +42,19 @@ def best(points, bound):
 
 def choose(points, bound):
     """Lines of configurations.inc."""
-    lines = ["// body, size, workers per SM, tiles per claim, chunk"]
+    lines = ["// body, size, workers per SM, tiles per claim, overlap, chunk"]
     groups = collections.defaultdict(lambda: collections.defaultdict(list))
     for p in points:
         groups[p.body, SIZES.index(p.size)][p.form].append(p)
     for (body, size), forms in sorted(groups.items()):
-        workers, claim, chunk = 0, 0, 0
+        workers, claim, overlap, chunk = 0, 0, 0, 0
         if forms["persistent"]:
             p = best(forms["persistent"], bound)
-            workers, claim = p.workers, p.claim
+            workers, claim, overlap = p.workers, p.claim, p.overlap
         if forms["gated"]:
             chunk = best(forms["gated"], bound).chunk
-        lines.append(f'{{"{body}", problem_size::{SIZES[size]}, {workers}, {claim}, {chunk}}},')
+        lines.append(f'{{"{body}", problem_size::{SIZES[size]}, {workers}, {claim}, '
+                     f'{str(bool(overlap)).lower()}, {chunk}}},')
     return lines
 
 

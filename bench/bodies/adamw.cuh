@@ -15,6 +15,7 @@
 namespace bench {
 
 struct adamw {
+  static constexpr bool barrier_free = true;
   std::uint32_t fours;
   float rate, beta1, beta2, epsilon, decay;
   float correction1, correction2;  ///< 1 / (1 - beta^step)

@@ -33,6 +33,7 @@ CEDE_BODY void price_options(T spot, T strike, T years, T rate, T volatility, T&
 }
 
 struct black_scholes {
+  static constexpr bool barrier_free = true;
   std::uint32_t fours;
   float rate, volatility;
   const float_4* spot;

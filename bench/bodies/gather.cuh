@@ -14,6 +14,7 @@
 namespace bench {
 
 struct gather {
+  static constexpr bool barrier_free = true;
   static constexpr unsigned fours = 64;  // of a row
   static constexpr unsigned rows = 8;    // of a tile of 256 threads
   std::uint32_t count;

@@ -16,6 +16,8 @@ namespace bench {
 
 struct layer_norm {
   static constexpr unsigned threads = 256;
+  static constexpr unsigned max_threads = threads;
+  static constexpr unsigned min_blocks = 8;  // as many as it has natively
   static constexpr float epsilon = 1e-5F;
   const float_4* in;
   const float_4* gain;

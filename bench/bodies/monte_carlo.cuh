@@ -16,8 +16,11 @@
 namespace bench {
 
 struct monte_carlo {
+  static constexpr bool barrier_free = true;
   static constexpr unsigned pairs = 16;
   static constexpr unsigned threads = 256;
+  static constexpr unsigned max_threads = threads;
+  static constexpr unsigned min_blocks = 8;  // as many as it has natively
   std::uint32_t seed;
   float spot, strike, drift, spread;  ///< of the logarithm at expiry
   float* sums;

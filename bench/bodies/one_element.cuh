@@ -13,6 +13,7 @@
 namespace bench {
 
 struct one_element {
+  static constexpr bool barrier_free = true;
   std::uint32_t n;
   const float* x;
   float* y;

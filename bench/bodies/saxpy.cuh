@@ -14,6 +14,7 @@
 namespace bench {
 
 struct saxpy {
+  static constexpr bool barrier_free = true;
   std::uint32_t fours;
   float a;
   const float_4* x;

@@ -16,6 +16,8 @@ namespace bench {
 
 struct softmax {
   static constexpr unsigned threads = 256;  // four elements each
+  static constexpr unsigned max_threads = threads;
+  static constexpr unsigned min_blocks = 8;  // as many as it has natively
   const float_4* in;
   float_4* out;
 

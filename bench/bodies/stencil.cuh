@@ -14,6 +14,7 @@
 namespace bench {
 
 struct stencil {
+  static constexpr bool barrier_free = true;
   static constexpr unsigned across = 32, along = 8, up = 8;
   std::uint32_t nx, ny, nz;
   float centre, side;

@@ -14,6 +14,7 @@
 #include <cmath>
 #include <cstdio>
 #include <exception>
+#include <set>
 #include <string>
 #include <vector>
 
@@ -42,16 +43,22 @@ class body_rows {
   static void print_curve() {
     for (const problem_size s : {problem_size::medium, problem_size::large}) {
       setup on(s);
-      for (const unsigned workers : {1U, 2U, 3U, 4U, 6U, 8U, 16U}) {
-        for (const unsigned claim : {1U, 2U, 4U, 8U}) {
-          if (!point(on, s,
-                     {.form = cede::form::persistent,
-                      .workers_per_sm = workers,
-                      .tiles_per_claim = claim}))
-            break;
+      for (const bool overlap : {false, true}) {
+        const unsigned most = fitting(on);
+        for (const unsigned workers :
+             std::set{most, most - most / 8, most * 3 / 4, most - most / 2, most / 4}) {
+          if (workers == 0) continue;
+          for (const unsigned claim : {1U, 2U, 4U, 8U, 16U}) {
+            const latencies l = point(on, s,
+                                      {.form = cede::form::persistent,
+                                       .workers_per_sm = workers,
+                                       .tiles_per_claim = claim,
+                                       .overlap = overlap});
+            if (l.p99() > 60) break;
+          }
         }
       }
-      for (const std::uint64_t chunk : {2048U, 4096U, 16384U, 1U << 20U}) {
+      for (const std::uint64_t chunk : {4096U, 16384U, 1U << 20U}) {
         point(on, s, {.form = cede::form::gated, .chunk = chunk});
         if (chunk >= on.problem.shape.tiles()) break;
       }
@@ -187,25 +194,24 @@ class body_rows {
                  bench::name_of(s), name_of(f), t.ratio(), l.p99());
   }
 
-  /// One line of the curve; false where no more workers fit, or more tiles take too long to leave.
-  static bool point(setup& on, problem_size s, const cede::launch_options& o) {
+  /// Workers per SM at full occupancy.
+  static unsigned fitting(const setup& on) {
+    return static_cast<unsigned>(facts_of(kernels_of().persistent, on.problem.shape).blocks_per_sm);
+  }
+
+  /// One line of the curve.
+  static latencies point(setup& on, problem_size s, const cede::launch_options& o) {
     auto jobs = on.jobs(o);
-    const bool persistent = o.form == cede::form::persistent;
-    const auto sms = static_cast<std::uint64_t>(on.native.sms());
-    // Cut to what fits, or to the tiles there are.
-    if (persistent && jobs.front().workers() + 1 < std::uint64_t{o.workers_per_sm} * sms &&
-        o.workers_per_sm > 1) {
-      return false;
-    }
     const pair_times t = time_pairs([&] { return on.time_native(); },
-                                    [&] { return on.time_jobs(jobs, calls_of(on, o)); }, 7);
+                                    [&] { return on.time_jobs(jobs, calls_of(on, o)); }, 5);
     const latencies l = raise_at_random(jobs.front(), on.clock.stream(), t.second_us,
-                                        {.wanted = 150, .limit = std::chrono::seconds(2)});
-    std::printf("%s,%s,%s,%u,%u,%llu,%.4f,%.2f,%.2f,%d\n", P::name, bench::name_of(s),
+                                        {.wanted = 120, .limit = std::chrono::seconds(1)});
+    std::printf("%s,%s,%s,%u,%u,%llu,%d,%.4f,%.2f,%.2f,%d\n", P::name, bench::name_of(s),
                 name_of(o.form), o.workers_per_sm, o.tiles_per_claim,
-                static_cast<unsigned long long>(o.chunk), t.ratio(), l.p50(), l.p99(), l.yields);
+                static_cast<unsigned long long>(o.chunk), o.overlap ? 1 : 0, t.ratio(), l.p50(),
+                l.p99(), l.yields);
     std::fflush(stdout);
-    return l.p99() < 100;
+    return l;
   }
 };
 

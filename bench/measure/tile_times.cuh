@@ -28,6 +28,7 @@ struct timed {
   static constexpr bool whole = cede::traits_of<Body>().whole;
   static constexpr bool looks_back = cede::traits_of<Body>().looks_back;
   static constexpr bool independent = cede::traits_of<Body>().independent;
+  static constexpr bool barrier_free = cede::traits_of<Body>().barrier_free;
   static constexpr unsigned max_threads = cede::traits_of<Body>().max_threads;
   static constexpr unsigned min_blocks = cede::traits_of<Body>().min_blocks;
 

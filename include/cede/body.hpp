@@ -46,6 +46,7 @@ CEDE_TRAIT(bool, whole, false, "true")
 CEDE_TRAIT(bool, looks_back, false, "true")
 CEDE_TRAIT(bool, independent, false, "true")
 CEDE_TRAIT(bool, clustered, false, "true")
+CEDE_TRAIT(bool, barrier_free, false, "true")
 CEDE_TRAIT(unsigned, max_threads, 0, "256")
 CEDE_TRAIT(unsigned, min_blocks, 0, "2")
 #undef CEDE_TRAIT
@@ -186,6 +187,7 @@ struct bound : state_of<B> {
   static constexpr bool looks_back = trait_looks_back<B>();
   static constexpr bool independent = trait_independent<B>();
   static constexpr bool clustered = trait_clustered<B>();
+  static constexpr bool barrier_free = trait_barrier_free<B>();
   static constexpr unsigned max_threads = trait_max_threads<B>();
   static constexpr unsigned min_blocks = trait_min_blocks<B>();
 
@@ -266,6 +268,9 @@ constexpr void check_body() {
         "cede: the 'state' of a body is kept byte by byte in device memory, so it must be "
         "trivially copyable");
   }
+  static_assert(!(trait_barrier_free<B>() && trait_clustered<B>()),
+                "cede: a body cannot be both 'barrier_free' (threads of a tile never meet) and "
+                "'clustered' (blocks of a tile do)");
   static_assert(trait_min_blocks<B>() == 0 || trait_max_threads<B>() != 0,
                 "cede: a body that declares 'min_blocks' declares 'max_threads' as well, as "
                 "__launch_bounds__ does");
@@ -294,13 +299,14 @@ constexpr void check_sliceable() {
 
 /// What a body declared, as values; docs/how-it-works.md tells the contracts.
 struct body_traits {
-  bool native = false;       ///< needs native blocks: gated form only
-  bool whole = false;        ///< never preemptible, never sliced
-  bool looks_back = false;   ///< waits on earlier tiles: ascending claims, no giving back
-  bool independent = false;  ///< a claimed tile may be given back
-  bool clustered = false;    ///< runs in thread-block clusters, persistent workers included
-  unsigned max_threads = 0;  ///< launch bound on threads per block; 0 = undeclared
-  unsigned min_blocks = 0;   ///< launch bound on blocks per SM; 0 = undeclared
+  bool native = false;        ///< needs native blocks: gated form only
+  bool whole = false;         ///< never preemptible, never sliced
+  bool looks_back = false;    ///< waits on earlier tiles: ascending claims, no giving back
+  bool independent = false;   ///< a claimed tile may be given back
+  bool clustered = false;     ///< runs in thread-block clusters, persistent workers included
+  unsigned max_threads = 0;   ///< launch bound on threads per block; 0 = undeclared
+  unsigned min_blocks = 0;    ///< launch bound on blocks per SM; 0 = undeclared
+  bool barrier_free = false;  ///< threads of a tile share no memory and never meet
 };
 
 /// Reads the traits of a body type.
@@ -309,7 +315,7 @@ constexpr body_traits traits_of() {
   return {detail::trait_native<B>(),     detail::trait_whole<B>(),
           detail::trait_looks_back<B>(), detail::trait_independent<B>(),
           detail::trait_clustered<B>(),  detail::trait_max_threads<B>(),
-          detail::trait_min_blocks<B>()};
+          detail::trait_min_blocks<B>(), detail::trait_barrier_free<B>()};
 }
 
 CEDE_END_NAMESPACE

@@ -12,6 +12,7 @@ namespace {
 using cede::index3;
 using cede::detail::reciprocal;
 using cede::detail::tile_locator;
+using cede::detail::wide_reciprocal;
 
 constexpr std::uint32_t largest_number = (1U << 31U) - 1;
 
@@ -44,6 +45,27 @@ TEST_CASE("a reciprocal divides as division does") {
     CHECK(reciprocal::of(d).divide(d - 1) == 0);
     CHECK(reciprocal::of(d).divide(d) == 1);
     CHECK(reciprocal::of(d).divide(largest_number) == largest_number / d);
+  }
+}
+
+TEST_CASE("a wide reciprocal divides as division does, up to 2^63 - 1") {
+  constexpr std::uint64_t largest = (std::uint64_t{1} << 63U) - 1;
+  std::mt19937_64 random(2);
+  for (std::uint64_t i = 0; i < 200'000; ++i) {
+    const auto d =
+        static_cast<std::uint32_t>(std::max<std::uint64_t>(1, random() >> (33 + random() % 31)));
+    const wide_reciprocal r = wide_reciprocal::of(d);
+    for (const std::uint64_t n : {random() >> (1 + random() % 63), largest - i, random() % 100}) {
+      REQUIRE(r.divide(n) == n / d);
+      const std::uint64_t multiple = n / d * d;
+      REQUIRE(r.divide(multiple) == multiple / d);
+      if (multiple > 0) REQUIRE(r.divide(multiple - 1) == multiple / d - 1);
+    }
+  }
+  for (const std::uint32_t d : {1U, 2U, 3U, 65535U, largest_number, ~0U, 1U << 31U}) {
+    CHECK(wide_reciprocal::of(d).divide(0) == 0);
+    CHECK(wide_reciprocal::of(d).divide(largest) == largest / d);
+    CHECK(wide_reciprocal::of(d).divide(std::uint64_t{d} - 1) == 0);
   }
 }
 

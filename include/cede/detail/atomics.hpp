@@ -92,6 +92,10 @@ struct atomics {
   /// For counters that may wrap, "larger" means ahead by less than half the range.
   template <protocol::order O, protocol::scope S, class W>
   CEDE_BODY static W fetch_max(W& w, W v) {
+#if defined(__CUDA_ARCH__)
+    // 64-bit words hold times and numbers that never come near 2^63: one instruction does.
+    if constexpr (sizeof(W) == 8) return cuda_ref<W, S>(w).fetch_max(v, cuda_order(O));
+#endif
     W seen = load<protocol::order::relaxed, S>(w);
     while (static_cast<W>(v - seen - 1) < static_cast<W>(W{1} << (sizeof(W) * 8 - 1))) {
       if (exchange_if<O, S>(w, seen, v)) break;

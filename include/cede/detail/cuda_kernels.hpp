@@ -85,7 +85,7 @@ __device__ __forceinline__ void run_native(const B& body, const native_args& a) 
   body(block(native_tile(a), a.grid.grid));
 }
 
-/// The tile of a gated block; not valid where the block falls through.
+/// The tile of a gated block; none where the block falls through.
 __device__ __forceinline__ mailbox gated_tile(const worker_args& a) {
   if (physical_block().x == 0) {
     if (is_leader()) watch(a, a.limit);
@@ -99,7 +99,7 @@ __device__ __forceinline__ mailbox gated_tile(const worker_args& a) {
                                                             a.terms)) {
       c = protocol::claim<atomics>(*a.words.slot, a.terms);
     }
-    *mail = {c.first, 0, c.count != 0, false};
+    *mail = {c.first, 0, static_cast<std::uint16_t>(c.count != 0), false};
   }
   __syncthreads();
   const mailbox m = *mail;
@@ -110,32 +110,44 @@ __device__ __forceinline__ mailbox gated_tile(const worker_args& a) {
 template <class B>
 __device__ __forceinline__ void run_gated(const B& body, const worker_args& a) {
   const mailbox m = gated_tile(a);
-  if (!m.valid) return;
+  if (m.count == 0) return;
   body(block(a.grid.locate(m.tile), a.grid.grid));
 }
 
-/// The words of the calling worker.
+/// The words of the calling worker. Found anew at every use: kept, their address would take two of
+/// the registers that the body could have.
 __device__ inline worker_words& own_words(const worker_args& a) {
   if (a.in_memory) {
     return *reinterpret_cast<worker_words*>(a.words.words +
                                             (physical_block().x - 1) * worker_words_bytes);
   }
-  return *reinterpret_cast<worker_words*>(cede_dynamic_shared + a.own);
+  unsigned char* own = cede_dynamic_shared + a.own;
+  asm volatile("" : "+l"(own));
+  return *reinterpret_cast<worker_words*>(own);
 }
 
 // A variable, since device code may not call host functions, not even to make a constant.
 template <class B>
 inline constexpr bool gives_back = trait_independent<B>();
 template <class B>
+inline constexpr bool barrier_free = trait_barrier_free<B>();
+template <class B>
 inline constexpr bool keeps_state = trait_state_bytes<B>() != 0;
 
-/// The leader's part between two tiles: which is next? `yielded`: the present one was left half
-/// done.
+/// The leader's part when the tiles at hand are done: which are next? `yielded`: the last one was
+/// left half done. A call, as are the other parts of the leader that are not for every tile: what
+/// they need in registers would otherwise be taken from the body.
 template <bool GivesBack>
-__device__ inline mailbox next_tile(const worker_args& a, worker_words& own, bool yielded) {
+__device__ __noinline__ mailbox next_tiles(const worker_args& a, worker_words& own, bool yielded) {
   protocol::slot<atomics>& slot = *a.words.slot;
   protocol::holding& h = own.held;
-  if constexpr (GivesBack) {
+  if constexpr (!GivesBack) {
+    // Where the last claim ended is how far the cursor was seen.
+    const protocol::claimed c =
+        protocol::claim<atomics>(slot, a.terms, protocol::share(a.terms, h.next));
+    h.next = c.first + c.count;
+    return {c.first, 0, static_cast<std::uint16_t>(c.count), false};
+  } else {
     if (yielded) {
       --h.next;
       ++h.left;
@@ -146,19 +158,23 @@ __device__ inline mailbox next_tile(const worker_args& a, worker_words& own, boo
       return {};
     }
     if (h.left == 0) h = protocol::next<atomics>(slot, a.words.records, a.terms, own.place);
-  } else if (h.left == 0) {
-    // Where the last claim ended is how far the cursor was seen.
-    const protocol::claimed c =
-        protocol::claim<atomics>(slot, a.terms, protocol::share(a.terms, h.next));
-    h.next = c.first;
-    h.left = c.count;
+    if (h.left == 0) return {};
+    // One at a time: the rest of a claim may have to be given back.
+    const mailbox m{h.next, h.record, 1, h.half_done};
+    ++h.next;
+    --h.left;
+    h.half_done = false;
+    return m;
   }
-  if (h.left == 0) return {};
-  const mailbox m{h.next, h.record, true, h.half_done};
-  ++h.next;
-  --h.left;
-  h.half_done = false;
-  return m;
+}
+
+/// What follows one tile: the rest of its claim, or the next one.
+template <bool GivesBack>
+__device__ inline mailbox following(const worker_args& a, worker_words& own, unsigned turn,
+                                    bool yielded) {
+  const mailbox& done = own.mail[turn];
+  if (done.count == 1) return next_tiles<GivesBack>(a, own, yielded);
+  return {done.tile + 1, done.record, static_cast<std::uint16_t>(done.count - 1), false};
 }
 
 // What the leader of a persistent launch does, be its worker a block or a cluster of blocks.
@@ -172,29 +188,38 @@ __device__ inline void watch_and_leave(const worker_args& a) {
 }
 /// `number`: of the worker, from 0. Fills the first mailbox.
 template <bool GivesBack>
-__device__ inline void begin_work(const worker_args& a, worker_words& own, std::uint32_t number) {
+__device__ __noinline__ void begin_work(const worker_args& a, worker_words& own,
+                                        std::uint32_t number) {
   own.held = {};
   own.place = {number, a.terms.participants - 1, number, 0};  // the watcher is one, too
   own.longest = 0;
-  own.entered = protocol::enter<atomics>(*a.words.chain, a.terms);
+  own.entered_ns = 0;
+  // Before the word that `enter` waits for, so that both are on their way at once.
+  const std::uint32_t gate =
+      atomics::load<protocol::order::relaxed, protocol::scope::device>(a.words.device_gate->epoch);
   mailbox first;
-  if (own.entered) {
-    protocol::notice<atomics, protocol::scope::device>(*a.words.device_gate, *a.words.slot,
-                                                       a.terms);
-    first = next_tile<GivesBack>(a, own, false);
-    own.began = nanoseconds_now();
+  if (protocol::enter<atomics>(*a.words.chain, a.terms)) {
+    if (protocol::passed(gate, a.terms.epoch)) protocol::stop<atomics>(*a.words.slot, a.terms);
+    first = next_tiles<GivesBack>(a, own, false);
+    own.entered_ns = nanoseconds_now();
+    own.entered_cycle = own.began = clock64();
   }
   own.mail[0] = first;
 }
-/// A tile has ended, the next begins.
+/// A tile has ended, the next begins. In cycles: all SMs share the clock that counts nanoseconds,
+/// and reading it once a tile keeps short tiles waiting.
 __device__ inline void time_tile(worker_words& own) {
-  const std::uint64_t now = nanoseconds_now();
+  const std::uint64_t now = clock64();
   if (now - own.began > own.longest) own.longest = now - own.began;
   own.began = now;
 }
-__device__ inline void end_work(const worker_args& a, const worker_words& own) {
-  if (!own.entered) return;
-  protocol::record_longest<atomics>(*a.words.slot, own.longest);
+template <class = void>
+__device__ __noinline__ void end_work(const worker_args& a, const worker_words& own) {
+  if (own.entered_ns == 0) return;
+  const auto cycles = static_cast<float>(own.began - own.entered_cycle);
+  const auto ns = static_cast<float>(nanoseconds_now() - own.entered_ns);
+  const float longest = cycles > 0 ? static_cast<float>(own.longest) * (ns / cycles) : 0;
+  protocol::record_longest<atomics>(*a.words.slot, static_cast<std::uint64_t>(longest));
   count_out(a);
 }
 
@@ -222,31 +247,40 @@ __device__ __forceinline__ void run_persistent(const B& body, const worker_args&
     if (leader) watch_and_leave(a);
     return;
   }
-  worker_words& own = own_words(a);
-  if (leader) begin_work<gives_back<B>>(a, own, physical_block().x - 1);
+  if (leader) begin_work<gives_back<B>>(a, own_words(a), physical_block().x - 1);
   anyone_in_body();
-  for (unsigned turn = 0;; turn ^= 1U) {
-    const mailbox m = own.mail[turn];
-    if (!m.valid) break;
+  for (unsigned turn = 0; own_words(a).mail[turn].count != 0; turn ^= 1U) {
+    const mailbox& m = own_words(a).mail[turn];
     bool yielded = false;
     if constexpr (keeps_state<B>) {
       device_tile tile{a.words.slot, a.words.state + m.record * state_stride(a.state_bytes),
                        a.state_bytes, m.resumed, false};
       body(block(a.grid.locate(m.tile), a.grid.grid, &tile));
       yielded = tile.yielded;
+    } else if constexpr (barrier_free<B>) {
+      // All tiles of the claim without a barrier between them.
+      unsigned i = 0;
+      do {
+        if (leader && i != 0) time_tile(own_words(a));
+        body(block(a.grid.locate(own_words(a).mail[turn].tile + i), a.grid.grid));
+      } while (++i < own_words(a).mail[turn].count);
     } else {
       body(block(a.grid.locate(m.tile), a.grid.grid));
     }
     await_async_copies();
     // The next claim is made while slower warps are still in this tile: of the tiles promised to a
     // raise it is the one "a worker may still finish".
-    if (leader) own.mail[turn ^ 1U] = next_tile<gives_back<B>>(a, own, yielded);
+    if (leader) {
+      worker_words& own = own_words(a);
+      own.mail[turn ^ 1U] = barrier_free<B> ? next_tiles<gives_back<B>>(a, own, yielded)
+                                            : following<gives_back<B>>(a, own, turn, yielded);
+    }
     while (anyone_in_body()) {
     }
-    if (leader) time_tile(own);
+    if (leader) time_tile(own_words(a));
   }
   admit_next_kernel();
-  if (leader) end_work(a, own);
+  if (leader) end_work(a, own_words(a));
 }
 
 #if __CUDA_ARCH__ >= 900
@@ -298,14 +332,12 @@ __device__ __forceinline__ void run_clustered(const B& body, const worker_args& 
           : in_first_block(reinterpret_cast<worker_words*>(cede_dynamic_shared + a.own));
   if (leader) begin_work<gives_back<B>>(a, *own, number - 1);
   sync_cluster();
-  for (unsigned turn = 0;; turn ^= 1U) {
-    const mailbox m = own->mail[turn];
-    if (!m.valid) break;
-    const index3 at = a.grid.locate(m.tile);
+  for (unsigned turn = 0; own->mail[turn].count != 0; turn ^= 1U) {
+    const index3 at = a.grid.locate(own->mail[turn].tile);
     body(block({at.x * size.x + place.x, at.y * size.y + place.y, at.z * size.z + place.z},
                {a.grid.grid.x * size.x, a.grid.grid.y * size.y, a.grid.grid.z * size.z}));
     await_async_copies();
-    if (leader) own->mail[turn ^ 1U] = next_tile<gives_back<B>>(a, *own, false);
+    if (leader) own->mail[turn ^ 1U] = following<gives_back<B>>(a, *own, turn, false);
     while (anyone_in_body()) {
     }
     sync_cluster();

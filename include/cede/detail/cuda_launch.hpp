@@ -12,6 +12,7 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <limits>
 
 CEDE_BEGIN_NAMESPACE
 
@@ -34,13 +35,14 @@ struct worker_args {
   bool in_memory = false;         ///< persistent: they are in device memory
 };
 
-/// Where the leader of a block leaves a tile for the others.
+/// Where the leader of a block leaves tiles for the others.
 struct mailbox {
-  std::uint64_t tile = 0;
+  std::uint64_t tile = 0;    ///< the first
   std::uint32_t record = 0;  ///< persistent: that of the worker, or that the tile came from
-  bool valid = false;
+  std::uint16_t count = 0;   ///< 0: the worker leaves
   bool resumed = false;
 };
+static_assert(most_tiles_per_claim <= std::numeric_limits<std::uint16_t>::max());
 
 /// What a persistent worker knows, in shared memory rather than in registers of every thread. Two
 /// mailboxes: a slow warp may still read one while the leader fills the other.
@@ -48,9 +50,10 @@ struct worker_words {
   mailbox mail[2];
   protocol::holding held;
   protocol::worker place;
-  std::uint64_t began = 0;    ///< the present tile, ns
-  std::uint64_t longest = 0;  ///< tile so far, ns
-  bool entered = false;
+  std::uint64_t began = 0;          ///< the present tile, in cycles of the SM
+  std::uint64_t longest = 0;        ///< tile so far, likewise
+  std::uint64_t entered_cycle = 0;  ///< when the worker began, to tell how long a cycle is
+  std::uint64_t entered_ns = 0;     ///< likewise; 0: it has not entered
 };
 static_assert(sizeof(worker_words) <= worker_words_bytes);
 

@@ -61,7 +61,7 @@ class tile_runner final : public host_tile {
   /// `given_up`, where another tile of the launch has failed, makes `sync` leave the body as well.
   std::exception_ptr run(body_function function, const void* body, index3 index, index3 grid,
                          index3 dim, std::size_t dynamic_bytes, tile_yield* yield = nullptr,
-                         const std::atomic<bool>* given_up = nullptr) {
+                         const std::atomic<bool>* given_up = nullptr, bool barrier_free = false) {
     function_ = function;
     body_ = body;
     index_ = index;
@@ -71,6 +71,7 @@ class tile_runner final : public host_tile {
     answered_ = 0;
     barriers_ = 0;
     given_up_ = given_up;
+    barrier_free_ = barrier_free;
     threads_ = dim.x * dim.y * dim.z;
     started_ = 0;
     ended_ = 0;
@@ -92,6 +93,7 @@ class tile_runner final : public host_tile {
   }
 
   void sync() override {
+    must_share("sync()");
     if (must_leave()) throw abandoned{};
     if (waiting_.size + 1 == threads_ - ended_) {
       release();
@@ -109,9 +111,13 @@ class tile_runner final : public host_tile {
     if (must_leave()) throw abandoned{};
   }
   void* shared(const void* key, std::size_t bytes, std::size_t align) override {
+    must_share("shared()");
     return arena_.named(key, bytes, align);
   }
-  void* dynamic_shared() override { return arena_.dynamic(); }
+  void* dynamic_shared() override {
+    must_share("dynamic_shared()");
+    return arena_.dynamic();
+  }
   bool should_yield() override {
     sync();
     // The first thread past the barrier asks for all of them.
@@ -171,6 +177,13 @@ class tile_runner final : public host_tile {
       runner.leave(self);
     }
     self.context.switch_to(runner.own_.context, true);
+  }
+
+  void must_share(const char* call) const {
+    if (!barrier_free_) return;
+    throw contract_error(std::string(call) +
+                         " in a body declared 'barrier_free', whose threads neither meet nor share "
+                         "memory; remove that declaration");
   }
 
   // Starts the threads not yet started, one after another.
@@ -250,6 +263,7 @@ class tile_runner final : public host_tile {
   std::uint32_t started_ = 0;
   std::uint32_t ended_ = 0;
   bool failed_ = false;
+  bool barrier_free_ = false;
   bool closing_ = false;
   std::exception_ptr error_;
 

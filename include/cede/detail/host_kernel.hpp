@@ -202,9 +202,9 @@ class host_worker {
       half.resumed = h->half_done;
     }
     running_body() = s.kernel;
-    const std::exception_ptr error =
-        tiles_.run(s.kernel->host_run, s.body, k.grid.locate(tile), k.grid.grid,
-                   to_index3(s.geometry.block), s.geometry.shared, &half, &k.threw);
+    const std::exception_ptr error = tiles_.run(
+        s.kernel->host_run, s.body, k.grid.locate(tile), k.grid.grid, to_index3(s.geometry.block),
+        s.geometry.shared, &half, &k.threw, s.kernel->traits.barrier_free);
     running_body() = nullptr;
     if (error != nullptr) report(k, tile, error);
     return !half.yielded || error != nullptr;

@@ -24,7 +24,7 @@ struct launch_options {
   cede::form form = cede::form::automatic;
   /// Resident workers per SM of a persistent launch; more than fit are cut to what fits.
   unsigned workers_per_sm = 0;
-  /// Tiles a worker takes at once; multiplies turnaround.
+  /// Tiles a worker takes at once, at most 65535; multiplies turnaround.
   unsigned tiles_per_claim = 0;
   /// Native blocks launched at once in the gated form.
   std::uint64_t chunk = 0;
@@ -40,6 +40,7 @@ struct launch_options {
 namespace detail {
 
 inline constexpr unsigned default_workers_per_sm = 4;
+inline constexpr unsigned most_tiles_per_claim = 65535;
 inline constexpr std::uint64_t default_chunk = 4096;
 /// Chunks queued at once: what a raise leaves to fall through is bounded by it.
 inline constexpr unsigned chunks_per_submission = 8;
@@ -142,7 +143,7 @@ plan make_plan(const device_facts& facts, const kernel_entry& k, const shape& s,
           std::min(p.workers, std::max<std::uint64_t>(fit, facts.watchers + 1) - facts.watchers);
       p.workers = std::min(p.workers, tiles);
       p.overlap = o.overlap;
-      p.batch = std::max(1U, o.tiles_per_claim);
+      p.batch = std::clamp(o.tiles_per_claim, 1U, most_tiles_per_claim);
       // At most half of an even share of what is left, so that no worker ends a batch late.
       if (p.batch > 1) p.guide = static_cast<std::uint32_t>(std::bit_width(2 * p.workers - 1));
       if (k.traits.independent && (p.batch > 1 || k.state_bytes != 0))

@@ -36,7 +36,7 @@ __global__ void __launch_bounds__(Threads, Blocks)
                         const __grid_constant__ A... arguments) {
   port::declare_registers<false>();
   const mailbox m = gated_tile(a);
-  if (!m.valid) return;
+  if (m.count == 0) return;
   port::set_registers(a.grid.locate(m.tile), a.grid.grid);
   K::function(arguments...);
 }

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// From a tile's number to its place in the grid, without a division where grids have usual sizes.
+// From a tile's number to its place in the grid, without a division.
 #pragma once
 
 #include <cede/config.hpp>
@@ -30,13 +30,36 @@ struct reciprocal {
   }
 };
 
+/// The same for numbers below 2^63. `multiply` = floor(2^64 / d), at most 2^64 - 1: the high half
+/// of the product is the quotient or one less, since n / d - n * multiply / 2^64 <= n / 2^64 < 1/2.
+struct wide_reciprocal {
+  std::uint64_t multiply = ~std::uint64_t{0};
+  std::uint32_t divisor = 1;
+
+  static constexpr wide_reciprocal of(std::uint32_t d) {
+    constexpr std::uint64_t most = ~std::uint64_t{0};
+    return {d == 1 ? most : most / d + (most % d + 1 == d ? 1 : 0), d};
+  }
+  [[nodiscard]] CEDE_BODY constexpr std::uint64_t divide(std::uint64_t n) const {
+#if defined(__CUDA_ARCH__)
+    const std::uint64_t q = __umul64hi(n, multiply);
+#else
+    __extension__ using wide_product = unsigned __int128;
+    const auto q = static_cast<std::uint64_t>((wide_product{n} * multiply) >> 64U);
+#endif
+    return n - q * divisor < divisor ? q : q + 1;
+  }
+};
+
 /// Places of tiles in a grid, x fastest. What a body does not read of the result costs nothing: the
 /// compiler leaves it out.
 struct tile_locator {
   index3 grid{1, 1, 1};
   reciprocal by_x;
   reciprocal by_y;
-  bool wide = false;  ///< 2^31 tiles and more: 64-bit divisions
+  bool wide = false;  ///< 2^31 tiles and more
+  wide_reciprocal wide_by_x;
+  wide_reciprocal wide_by_y;
 
   static constexpr tile_locator of(const extent& e) {
     const auto x = static_cast<std::uint32_t>(e.x);
@@ -46,13 +69,15 @@ struct tile_locator {
     return {{x, y, z},
             reciprocal::of(x),
             reciprocal::of(y),
-            x > ((std::uint64_t{1} << 31U) - 1) / lines};
+            x > ((std::uint64_t{1} << 31U) - 1) / lines,
+            wide_reciprocal::of(x),
+            wide_reciprocal::of(y)};
   }
 
   [[nodiscard]] CEDE_BODY constexpr index3 locate(std::uint64_t tile) const {
     if (wide) {
-      const std::uint64_t line = tile / grid.x;
-      const std::uint64_t layer = line / grid.y;
+      const std::uint64_t line = wide_by_x.divide(tile);
+      const std::uint64_t layer = wide_by_y.divide(line);
       return {static_cast<std::uint32_t>(tile - line * grid.x),
               static_cast<std::uint32_t>(line - layer * grid.y), static_cast<std::uint32_t>(layer)};
     }
