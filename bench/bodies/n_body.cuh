@@ -17,6 +17,8 @@ namespace bench {
 
 struct n_body {
   static constexpr unsigned targets = 256;
+  static constexpr unsigned max_threads = targets;
+  static constexpr unsigned min_blocks = 8;  // as many as it has natively
   static constexpr unsigned sources = 128;
   std::uint32_t n;
   float softening;

@@ -168,7 +168,8 @@ class preemptible {
     static_cast<void>(running());
     return cursor_;
   }
-  /// Longest tile seen by the last launch, in ns; 0 where it was not measured. Exact after `wait`.
+  /// Longest tile seen by the last launch, in ns; 0 where it was not measured. Of several tiles a
+  /// claim, the mean over the claim. Exact after `wait`.
   [[nodiscard]] std::chrono::nanoseconds longest_tile() const { return longest_; }
 
   /// How long the blocks that are in tiles may take to leave after a `yield`, computed from the

@@ -127,17 +127,19 @@ TEST_CASE("only an independent body gives back, and only where there is somethin
 TEST_CASE("a batch shrinks until it keeps the turnaround") {
   using std::chrono::microseconds;
   const plan p = planned({.grid = 1000}, {.tiles_per_claim = 8});
-  CHECK(tiles_after_raise(p) == 9);
+  CHECK(tiles_after_raise(p) == 16);
   CHECK(batch_within(p, microseconds(30), microseconds(0)) == 8);
-  CHECK(batch_within(p, microseconds(30), microseconds(3)) == 8);
-  CHECK(batch_within(p, microseconds(30), microseconds(4)) == 6);
-  CHECK(batch_within(p, microseconds(30), microseconds(10)) == 2);
+  CHECK(batch_within(p, microseconds(32), microseconds(2)) == 8);
+  CHECK(batch_within(p, microseconds(30), microseconds(2)) == 7);
+  CHECK(batch_within(p, microseconds(30), microseconds(4)) == 3);
+  CHECK(batch_within(p, microseconds(30), microseconds(10)) == 1);
   CHECK(batch_within(p, microseconds(30), microseconds(20)) == 1);
   CHECK(batch_within(p, microseconds(30), microseconds(90)) == 1);
   plan kept = p;
   for (int us = 1; us < 40; ++us) {
     kept.batch = batch_within(p, microseconds(100), microseconds(us));
-    CHECK((kept.batch == 1 || tiles_after_raise(kept) * us <= 100));
+    const bool kept_within = tiles_after_raise(kept) * us <= 100;
+    CHECK((kept.batch == 1 || kept_within));
   }
   // What can be given back need not shrink.
   const plan gives = planned({.grid = 1000}, {.tiles_per_claim = 8}, {.independent = true});

@@ -58,6 +58,9 @@ __device__ inline void await_async_copies() {
 #endif
 }
 
+/// What was read before is read again.
+__device__ __forceinline__ void forget_memory() { asm volatile("" ::: "memory"); }
+
 /// One thread of a submission's first block: moves the host's gate to where the workers meet it.
 /// Leaves as soon as nothing more can be claimed.
 __device__ inline bool watch(const worker_args& a, std::uint64_t limit) {
@@ -114,16 +117,24 @@ __device__ __forceinline__ void run_gated(const B& body, const worker_args& a) {
   body(block(a.grid.locate(m.tile), a.grid.grid));
 }
 
-/// The words of the calling worker. Found anew at every use: kept, their address would take two of
-/// the registers that the body could have.
-__device__ inline worker_words& own_words(const worker_args& a) {
-  if (a.in_memory) {
-    return *reinterpret_cast<worker_words*>(a.words.words +
-                                            (physical_block().x - 1) * worker_words_bytes);
-  }
-  unsigned char* own = cede_dynamic_shared + a.own;
+/// The words of the calling worker, in shared memory or, where that is full, in device memory.
+__device__ __forceinline__ worker_words& words_in_shared(const worker_args& a) {
+  return *reinterpret_cast<worker_words*>(cede_dynamic_shared + a.own);
+}
+__device__ __forceinline__ worker_words& words_in_memory(const worker_args& a) {
+  return *reinterpret_cast<worker_words*>(a.words.words +
+                                          (physical_block().x - 1) * worker_words_bytes);
+}
+/// For the leader. The address is hidden from the compiler, which would keep it in registers that
+/// the body could have.
+__device__ __forceinline__ worker_words& own_words(const worker_args& a) {
+  worker_words* own = &(a.in_memory ? words_in_memory(a) : words_in_shared(a));
   asm volatile("" : "+l"(own));
-  return *reinterpret_cast<worker_words*>(own);
+  return *own;
+}
+/// For all threads: where it is in shared memory, the compiler sees it.
+__device__ __forceinline__ mailbox read_mail(const worker_args& a, unsigned turn) {
+  return a.in_memory ? words_in_memory(a).mail[turn] : words_in_shared(a).mail[turn];
 }
 
 // A variable, since device code may not call host functions, not even to make a constant.
@@ -135,10 +146,10 @@ template <class B>
 inline constexpr bool keeps_state = trait_state_bytes<B>() != 0;
 
 /// The leader's part when the tiles at hand are done: which are next? `yielded`: the last one was
-/// left half done. A call, as are the other parts of the leader that are not for every tile: what
-/// they need in registers would otherwise be taken from the body.
+/// left half done.
 template <bool GivesBack>
-__device__ __noinline__ mailbox next_tiles(const worker_args& a, worker_words& own, bool yielded) {
+__device__ __forceinline__ mailbox next_tiles(const worker_args& a, worker_words& own,
+                                              bool yielded) {
   protocol::slot<atomics>& slot = *a.words.slot;
   protocol::holding& h = own.held;
   if constexpr (!GivesBack) {
@@ -168,15 +179,6 @@ __device__ __noinline__ mailbox next_tiles(const worker_args& a, worker_words& o
   }
 }
 
-/// What follows one tile: the rest of its claim, or the next one.
-template <bool GivesBack>
-__device__ inline mailbox following(const worker_args& a, worker_words& own, unsigned turn,
-                                    bool yielded) {
-  const mailbox& done = own.mail[turn];
-  if (done.count == 1) return next_tiles<GivesBack>(a, own, yielded);
-  return {done.tile + 1, done.record, static_cast<std::uint16_t>(done.count - 1), false};
-}
-
 // What the leader of a persistent launch does, be its worker a block or a cluster of blocks.
 
 __device__ inline void count_out(const worker_args& a) {
@@ -188,8 +190,8 @@ __device__ inline void watch_and_leave(const worker_args& a) {
 }
 /// `number`: of the worker, from 0. Fills the first mailbox.
 template <bool GivesBack>
-__device__ __noinline__ void begin_work(const worker_args& a, worker_words& own,
-                                        std::uint32_t number) {
+__device__ __forceinline__ void begin_work(const worker_args& a, worker_words& own,
+                                           std::uint32_t number) {
   own.held = {};
   own.place = {number, a.terms.participants - 1, number, 0};  // the watcher is one, too
   own.longest = 0;
@@ -206,15 +208,21 @@ __device__ __noinline__ void begin_work(const worker_args& a, worker_words& own,
   }
   own.mail[0] = first;
 }
-/// A tile has ended, the next begins. In cycles: all SMs share the clock that counts nanoseconds,
-/// and reading it once a tile keeps short tiles waiting.
-__device__ inline void time_tile(worker_words& own) {
+/// The tiles at hand are done: times them, and fills the mailbox for the next ones.
+template <bool GivesBack>
+__device__ __forceinline__ void go_on(const worker_args& a, worker_words& own, unsigned turn,
+                                      bool yielded) {
+  // In cycles: all SMs share the clock that counts nanoseconds. Per claim, the mean of its tiles:
+  // per tile it would cost short ones several per cent.
   const std::uint64_t now = clock64();
-  if (now - own.began > own.longest) own.longest = now - own.began;
+  const std::uint32_t tiles = own.mail[turn].count;
+  std::uint64_t took = now - own.began;
+  if (tiles > 1) took = static_cast<std::uint32_t>(took) / tiles + 1;
   own.began = now;
+  if (took > own.longest) own.longest = took;
+  own.mail[turn ^ 1U] = next_tiles<GivesBack>(a, own, yielded);
 }
-template <class = void>
-__device__ __noinline__ void end_work(const worker_args& a, const worker_words& own) {
+__device__ __forceinline__ void end_work(const worker_args& a, const worker_words& own) {
   if (own.entered_ns == 0) return;
   const auto cycles = static_cast<float>(own.began - own.entered_cycle);
   const auto ns = static_cast<float>(nanoseconds_now() - own.entered_ns);
@@ -249,35 +257,36 @@ __device__ __forceinline__ void run_persistent(const B& body, const worker_args&
   }
   if (leader) begin_work<gives_back<B>>(a, own_words(a), physical_block().x - 1);
   anyone_in_body();
-  for (unsigned turn = 0; own_words(a).mail[turn].count != 0; turn ^= 1U) {
-    const mailbox& m = own_words(a).mail[turn];
+  for (unsigned turn = 0;; turn ^= 1U) {
+    mailbox m = read_mail(a, turn);
+    if (m.count == 0) break;
     bool yielded = false;
-    if constexpr (keeps_state<B>) {
-      device_tile tile{a.words.slot, a.words.state + m.record * state_stride(a.state_bytes),
-                       a.state_bytes, m.resumed, false};
-      body(block(a.grid.locate(m.tile), a.grid.grid, &tile));
-      yielded = tile.yielded;
-    } else if constexpr (barrier_free<B>) {
-      // All tiles of the claim without a barrier between them.
-      unsigned i = 0;
-      do {
-        if (leader && i != 0) time_tile(own_words(a));
-        body(block(a.grid.locate(own_words(a).mail[turn].tile + i), a.grid.grid));
-      } while (++i < own_words(a).mail[turn].count);
-    } else {
-      body(block(a.grid.locate(m.tile), a.grid.grid));
+    for (unsigned i = 0;;) {
+      if constexpr (keeps_state<B>) {
+        device_tile tile{a.words.slot, a.words.state + m.record * state_stride(a.state_bytes),
+                         a.state_bytes, m.resumed, false};
+        body(block(a.grid.locate(m.tile), a.grid.grid, &tile));
+        yielded = tile.yielded;
+      } else {
+        body(block(a.grid.locate(m.tile + i), a.grid.grid));
+      }
+      await_async_copies();
+      if constexpr (gives_back<B>) break;  // one at a time
+      // Read anew, rather than kept in registers while the body runs, and before the barrier, where
+      // there is time for it.
+      forget_memory();
+      m = read_mail(a, turn);
+      if (++i == m.count) break;
+      if constexpr (!barrier_free<B>) {
+        while (anyone_in_body()) {
+        }
+      }
     }
-    await_async_copies();
     // The next claim is made while slower warps are still in this tile: of the tiles promised to a
     // raise it is the one "a worker may still finish".
-    if (leader) {
-      worker_words& own = own_words(a);
-      own.mail[turn ^ 1U] = barrier_free<B> ? next_tiles<gives_back<B>>(a, own, yielded)
-                                            : following<gives_back<B>>(a, own, turn, yielded);
-    }
+    if (leader) go_on<gives_back<B>>(a, own_words(a), turn, yielded);
     while (anyone_in_body()) {
     }
-    if (leader) time_tile(own_words(a));
   }
   admit_next_kernel();
   if (leader) end_work(a, own_words(a));
@@ -332,16 +341,23 @@ __device__ __forceinline__ void run_clustered(const B& body, const worker_args& 
           : in_first_block(reinterpret_cast<worker_words*>(cede_dynamic_shared + a.own));
   if (leader) begin_work<gives_back<B>>(a, *own, number - 1);
   sync_cluster();
-  for (unsigned turn = 0; own->mail[turn].count != 0; turn ^= 1U) {
-    const index3 at = a.grid.locate(own->mail[turn].tile);
-    body(block({at.x * size.x + place.x, at.y * size.y + place.y, at.z * size.z + place.z},
-               {a.grid.grid.x * size.x, a.grid.grid.y * size.y, a.grid.grid.z * size.z}));
-    await_async_copies();
-    if (leader) own->mail[turn ^ 1U] = following<gives_back<B>>(a, *own, turn, false);
-    while (anyone_in_body()) {
+  for (unsigned turn = 0;; turn ^= 1U) {
+    mailbox m = own->mail[turn];
+    if (m.count == 0) break;
+    for (unsigned i = 0;;) {
+      const index3 at = a.grid.locate(m.tile + i);
+      body(block({at.x * size.x + place.x, at.y * size.y + place.y, at.z * size.z + place.z},
+                 {a.grid.grid.x * size.x, a.grid.grid.y * size.y, a.grid.grid.z * size.z}));
+      await_async_copies();
+      forget_memory();
+      m = own->mail[turn];
+      const bool last = ++i == m.count;
+      if (last && leader) go_on<gives_back<B>>(a, *own, turn, false);
+      while (anyone_in_body()) {
+      }
+      sync_cluster();
+      if (last) break;
     }
-    sync_cluster();
-    if (leader) time_tile(*own);
   }
   admit_next_kernel();
   sync_cluster();  // the first block stays until the others have read its mailbox

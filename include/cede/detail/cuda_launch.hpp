@@ -35,8 +35,8 @@ struct worker_args {
   bool in_memory = false;         ///< persistent: they are in device memory
 };
 
-/// Where the leader of a block leaves tiles for the others.
-struct mailbox {
+/// Where the leader of a block leaves tiles for the others. Aligned to be read at once.
+struct alignas(16) mailbox {
   std::uint64_t tile = 0;    ///< the first
   std::uint32_t record = 0;  ///< persistent: that of the worker, or that the tile came from
   std::uint16_t count = 0;   ///< 0: the worker leaves
@@ -50,8 +50,8 @@ struct worker_words {
   mailbox mail[2];
   protocol::holding held;
   protocol::worker place;
-  std::uint64_t began = 0;          ///< the present tile, in cycles of the SM
-  std::uint64_t longest = 0;        ///< tile so far, likewise
+  std::uint64_t began = 0;          ///< the present claim, in cycles of the SM
+  std::uint64_t longest = 0;        ///< tile so far, likewise; of a claim, the mean
   std::uint64_t entered_cycle = 0;  ///< when the worker began, to tell how long a cycle is
   std::uint64_t entered_ns = 0;     ///< likewise; 0: it has not entered
 };

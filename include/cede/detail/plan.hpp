@@ -166,11 +166,11 @@ plan make_plan(const device_facts& facts, const kernel_entry& k, const shape& s,
   return p;
 }
 
-/// Tiles a worker may run to their ends after a raise: the one it is in, and what its leader has
-/// claimed meanwhile. What can be given back is, except for the first of it.
+/// Tiles a worker may run to their ends after a raise: what is left of its claim, and the one that
+/// its leader has made meanwhile. What can be given back is, except for the first of each.
 constexpr std::uint32_t tiles_after_raise(const plan& p) {
   if (p.how != form::persistent) return 1;
-  return p.records != 0 ? 2 : 1 + p.batch;
+  return p.records != 0 ? 2 : 2 * p.batch;
 }
 
 /// The batch that keeps a turnaround, given the longest tile seen (0 = none seen yet).
@@ -178,9 +178,9 @@ constexpr std::uint32_t batch_within(const plan& p, std::chrono::nanoseconds tur
                                      std::chrono::nanoseconds longest) {
   if (p.records != 0 || p.batch <= 1 || longest.count() <= 0) return p.batch;
   const std::int64_t tiles = turnaround / longest;
-  return tiles > std::int64_t{p.batch} ? p.batch
-         : tiles > 1                   ? static_cast<std::uint32_t>(tiles - 1)
-                                       : 1;
+  return tiles >= 2 * std::int64_t{p.batch} ? p.batch
+         : tiles >= 2                       ? static_cast<std::uint32_t>(tiles / 2)
+                                            : 1;
 }
 
 /// What a persistent submission of the plan carries beside `terms` of the launch: how many workers,
