@@ -7,6 +7,25 @@ set -euo pipefail
 
 here=$(cd "$(dirname "${BASH_SOURCE[0]}")" && pwd)
 root=$(dirname "$here")
+
+is_example() {
+  case $1 in . | .. | */*) return 1 ;; esac
+  [ -d "$here/$1" ] || [ -f "$here/$1.cpp" ] || [ -f "$here/$1.cu" ]
+}
+
+name=colocate
+case ${1:-} in
+  '' | -*) ;;
+  *)
+    name=$1
+    shift
+    is_example "$name" || {
+      echo "There is no example or option '$name'; --help lists the options." >&2
+      exit 2
+    }
+    ;;
+esac
+
 dir=$root/build/examples
 log=$dir/run.log
 mkdir -p "$dir"
@@ -14,17 +33,6 @@ mkdir -p "$dir"
 . "$root/tests/support/setup.sh"
 lock "$dir"
 : >"$log"
-
-name=colocate
-case ${1:-} in
-  '' | -* | . | .. | */*) ;;
-  *)
-    if [ -d "$here/$1" ] || [ -f "$here/$1.cpp" ] || [ -f "$here/$1.cu" ]; then
-      name=$1
-      shift
-    fi
-    ;;
-esac
 
 find_tools
 options=(-Dtests=false -Dexamples=true -Dbench=false -Dbuildtype=release)

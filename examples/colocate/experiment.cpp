@@ -99,10 +99,14 @@ class experiment {
     schedule_ = plan_.arrivals ? from_trace(*plan_.arrivals, costs, o.load, window_, seed)
                                : from_process(o.arrivals, costs, o.load, window_, seed);
     calibrated_ = std::move(costs.seconds);
-    const std::string rows = schedule_.rows == 0 ? std::string()
-                                                 : ", the first " + std::to_string(schedule_.rows) +
-                                                       " of the trace, which begins anew " +
-                                                       std::to_string(schedule_.wraps) + " times";
+    std::string rows;
+    if (schedule_.rows != 0) {
+      rows = ", " + std::to_string(schedule_.rows) + " rows of the trace";
+      const std::size_t n = schedule_.wraps;
+      if (n != 0) {
+        rows += ", which is repeated " + (n == 1 ? "once" : std::to_string(n) + " times");
+      }
+    }
     tell_("A window of " + rounded(window_, 1) + " s has " +
           std::to_string(schedule_.arrivals.size()) + " requests" + rows + "; load " +
           rounded(schedule_.load, 3) + ".");

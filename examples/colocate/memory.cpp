@@ -24,7 +24,9 @@ bool cuda_present(std::string& why) {
 #else
 
 bool cuda_present(std::string& why) {
-  why = "This program was built without the CUDA toolkit.";
+  why =
+      "This program was built without CUDA, since no GPU or no CUDA toolkit was found when it was "
+      "built.";
   return false;
 }
 

@@ -133,13 +133,15 @@ character-level language model to a text. Both run alone and side by side in
 several modes, one after the other; a table compares them.
 
   --device cuda|host|auto  where to run; auto takes a GPU if there is one   [auto]
-  --trace FILE             arrivals from a CSV file: a column of timestamps, and
-                           sequence lengths from ContextTokens where it has that
+  --trace FILE             arrivals from a CSV file with a header and commas:
+                           timestamps from the column timestamp, arrival_time,
+                           arrival, arrived or time; sequence lengths from
+                           ContextTokens or context_tokens where it has that
   --arrivals poisson|gamma arrivals drawn at random (gamma: bursty)      [poisson]
   --load L                 busy share of the service running alone, in (0, 1] [0.5]
   --seconds S              window of each mode, in (0, 3600]                  [10]
   --seed N                 seed of everything random                           [1]
-  --text FILE              text to train on               [the example's own text]
+  --text FILE              text to train on, any bytes    [the example's own text]
   --json FILE              writes the record there
   --timeline FILE          writes a timeline of the mode cede (ui.perfetto.dev)
   --help                   prints this
@@ -147,7 +149,10 @@ several modes, one after the other; a table compares them.
 Modes on a GPU: alone, equal (two streams), priorities (stream priorities),
 ungated (cede's adapters without the gate), cede. On the host device: alone,
 ungated, cede. Exit status: 0 if every answer was right and all weights agree,
-1 if not, 2 for bad input.
+1 if not, 2 for bad input or a standard output that cannot be written.
+
+examples/run.sh [NAME] [OPTIONS] builds and runs an example; without a NAME it is
+this one.
 )";
 }
 

@@ -46,14 +46,25 @@ int run(const options& o) {
   return r.verified() ? exit_verified : exit_not_verified;
 }
 
+// A full disk may show only when what was printed is flushed.
+void check_written(const char* what) {
+  if (std::fflush(stdout) == 0 && std::ferror(stdout) == 0) return;
+  throw input_error(std::string(what) + " could not be written to standard output.");
+}
+
 }  // namespace
 
 int program(const std::vector<std::string>& arguments) {
   try {
     const options o = parse(arguments);
-    if (!o.help) return run(o);
-    std::fputs(help_text().c_str(), stdout);
-    return exit_verified;
+    if (o.help) {
+      std::fputs(help_text().c_str(), stdout);
+      check_written("The help");
+      return exit_verified;
+    }
+    const int status = run(o);
+    check_written("The table");
+    return status;
   } catch (const input_error& e) {
     tell(e.what());
     return exit_bad_input;

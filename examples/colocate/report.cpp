@@ -144,6 +144,9 @@ std::string table(const results& r) {
       "\nP50, P99: service time in us; resp. P99: from arrival, in us; ratio: P99 / P99 alone;\n"
       "slowdown: P99 of a request's time / the same alone; progress: training speed / alone;\n"
       "per idle: progress / idle share of the window; lost: us of training lost per request.\n";
+  if (r.device == "host") {
+    out += "On the host device this checks correctness; times mean little when cores are shared.\n";
+  }
   if (unstable)
     out += "* unstable: the service fell more than 200 requests behind where it would be alone.\n";
   return out;

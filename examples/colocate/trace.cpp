@@ -51,7 +51,11 @@ trace read_trace(std::istream& in, const std::string& name) {
   if (!rows.next(fields)) throw input_error("The trace " + shown(name) + " is empty.");
   const std::size_t width = fields.size();
   const auto times = column(fields, {"timestamp", "arrival_time", "arrival", "arrived", "time"});
-  if (!times) rows.refuse("the header names no column of timestamps (TIMESTAMP or arrival)");
+  if (!times) {
+    rows.refuse(
+        "the header names no column of timestamps (timestamp, arrival_time, arrival, arrived or "
+        "time, columns separated by commas)");
+  }
   const auto tokens = column(fields, {"contexttokens", "context_tokens"});
 
   trace out;

@@ -118,32 +118,38 @@ class histogram {
   nanoseconds max_{0};
 };
 
-/// One workload since its scheduler began.
+/// One workload since its scheduler began. Of a latency-critical one launches, submissions, tiles
+/// and requests are counted and requests timed; what is launched is not followed to its end one by
+/// one.
 struct workload_stats {
   std::string name;
   priority level = best_effort;
   std::uint64_t launches = 0;  ///< asked for
-  std::uint64_t finished = 0;  ///< of these, done to the last tile
+  std::uint64_t finished = 0;  ///< of these, done to the last tile; gated workloads only
   std::uint64_t submissions =
       0;                      ///< trips to the device; more than launches where some were resumed
   std::uint64_t yields = 0;   ///< submissions that left before the end
   std::uint64_t resumes = 0;  ///< submissions that went on where an earlier one left
-  std::uint64_t tiles = 0;    ///< tiles of finished launches
+  std::uint64_t tiles = 0;    ///< executed; latency-critical: of its launches
   std::chrono::nanoseconds gpu_time{0};      ///< on the device, as a best estimate
   std::chrono::nanoseconds longest_tile{0};  ///< 0 where it was not measured
   std::chrono::nanoseconds opaque_time{0};   ///< of `gpu_time`, work that cannot be preempted
   std::chrono::nanoseconds waiting_time{0};  ///< had something ready and was kept out
   histogram turnaround;                      ///< raise to last block out
-  std::uint64_t requests = 0;                ///< answered
-  histogram service;                         ///< request taken up to answered
-  histogram response;                        ///< request arrived to answered
+  /// Made by `request()` and answered, as noticed by a wait through cede or, while gated work is
+  /// queued, at once. Launches outside are none.
+  std::uint64_t requests = 0;
+  histogram service;   ///< request taken up to answered
+  histogram response;  ///< request arrived to answered
 };
 
 /// A scheduler since it began.
 struct scheduler_stats {
   std::string device;
-  std::uint64_t raises = 0;          ///< times a gate was raised
-  std::chrono::nanoseconds busy{0};  ///< latency-critical work keeps the rest out
+  std::uint64_t raises = 0;  ///< times a gate was raised
+  /// Latency-critical work kept the rest out: a request was open or not answered yet (and did not
+  /// wait for gated work itself), or, with gated work queued, other such work was seen to run.
+  std::chrono::nanoseconds busy{0};
   std::chrono::nanoseconds idle{0};  ///< the rest: what best-effort work may use
   std::vector<workload_stats> workloads;
   /// Times latency-critical work stood still for its `max_hold` and was passed over.
@@ -246,10 +252,12 @@ inline std::string level_name(priority level) {
 
   text += row(name("workload"), {"level", "launch", "done", "submit", "yield", "resume", "tiles"});
   for (const workload_stats& w : stats.workloads) {
-    text +=
-        row(name(w.name), {detail::level_name(w.level), short_count(w.launches),
-                           short_count(w.finished), short_count(w.submissions),
-                           short_count(w.yields), short_count(w.resumes), short_count(w.tiles)});
+    const auto gated = [&](std::uint64_t n) {
+      return w.level == latency_critical ? std::string("-") : short_count(n);
+    };
+    text += row(name(w.name), {detail::level_name(w.level), short_count(w.launches),
+                               gated(w.finished), short_count(w.submissions), gated(w.yields),
+                               gated(w.resumes), short_count(w.tiles)});
   }
 
   text += '\n' +

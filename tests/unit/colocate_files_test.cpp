@@ -144,8 +144,8 @@ TEST_CASE("colocate text: lengths are checked") {
 }
 
 TEST_CASE("colocate text: the example's own text is found, and large enough") {
-  const std::string text = read_text(
-      (fs::path(CEDE_TEST_DATA) / "../../examples/colocate/data/harbour.txt").lexically_normal());
+  const std::string text =
+      read_text(fs::path(CEDE_SOURCE_ROOT) / "examples/colocate/data/harbour.txt");
   CHECK(text.size() >= 100'000);
   // All of its bytes have a symbol of their own.
   const auto symbols = to_symbols(text, 64);

@@ -71,8 +71,10 @@ TEST_CASE("colocate options: a trace makes the arrivals those of the trace") {
 TEST_CASE("colocate options: help wins over what follows") {
   CHECK(parse({"--help", "--nonsense"}).help);
   CHECK(parse({"-h"}).help);
-  for (const char* name : {"--device", "--trace", "--arrivals", "--load", "--seconds", "--seed",
-                           "--text", "--json", "--timeline", "--help"}) {
+  for (const char* name :
+       {"--device", "--trace", "--arrivals", "--load", "--seconds", "--seed", "--text", "--json",
+        "--timeline", "--help", "run.sh [NAME]", "timestamp", "arrival_time", "arrival,", "arrived",
+        " time;", "commas", "any bytes"}) {
     CAPTURE(name);
     CHECK(has(colocate::help_text(), name));
   }

@@ -176,7 +176,9 @@ TEST_CASE("colocate program: arrivals from a trace are counted in the record") {
   const json v = json::parse(w.read("out.json"));
   CHECK(v["context"]["arrivals"].string() == "trace");
   CHECK(v["context"]["trace_rows"].number() == v["context"]["samples"].number());
-  CHECK(v["context"].has("trace_wraps"));
+  const std::string wraps = v["context"]["trace_wraps"].digits();
+  const std::string repeated = wraps == "1" ? "once" : wraps + " times";
+  CHECK(has(o.err, "which is repeated " + repeated) == (wraps != "0"));
 }
 
 TEST_CASE("colocate program: help goes to stdout") {
@@ -185,6 +187,25 @@ TEST_CASE("colocate program: help goes to stdout") {
   CHECK(o.status == 0);
   CHECK(has(o.out, "--trace FILE"));
   CHECK(o.err.empty());
+}
+
+TEST_CASE("colocate program: a standard output that cannot be written is no success") {
+  const workplace w;
+  const workplace streams;
+  int status = 0;
+  {
+    const capture out(stdout, "/dev/full");
+    const capture err(stderr, streams / "err");
+    SUBCASE("the help") { status = colocate::program({"--help"}); }
+    SUBCASE("the table") {
+      status = colocate::program({"--device", "host", "--seconds", "0.05", "--text", w / "text.txt",
+                                  "--json", w / "out.json"});
+      CHECK(json::parse(w.read("out.json"))["verified"].boolean());  // it is not lost
+    }
+  }
+  std::clearerr(stdout);
+  CHECK(status == 2);
+  CHECK(has(streams.read("err"), " could not be written to standard output."));
 }
 
 TEST_CASE("colocate program: bad options") {
@@ -234,6 +255,9 @@ TEST_CASE("colocate program: bad texts and outputs") {
 
 TEST_CASE("colocate program: no GPU where one is asked for") {
   const workplace w;
-  check_refused({"--device", "cuda"},
-                "--device cuda is not possible: This program was built without", w);
+  check_refused(
+      {"--device", "cuda"},
+      "--device cuda is not possible: This program was built without CUDA, since no GPU or "
+      "no CUDA toolkit was found",
+      w);
 }

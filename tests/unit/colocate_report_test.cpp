@@ -126,6 +126,13 @@ TEST_CASE("colocate report: the table fits 100 columns and lines up") {
   CHECK(table(sample()).find("* unstable") == std::string::npos);
 }
 
+TEST_CASE("colocate report: the table says what its times are worth on the host device") {
+  results r = sample();
+  CHECK(table(r).find("host device") == std::string::npos);
+  r.device = "host";
+  CHECK(table(r).find("On the host device this checks correctness") != std::string::npos);
+}
+
 TEST_CASE("colocate report: a missing figure is a dash in the table") {
   results r = sample();
   r.modes[2].serve.slowdown_p99 = std::numeric_limits<double>::quiet_NaN();

@@ -229,6 +229,20 @@ TEST_CASE("to_text: requests get a table when there are some") {
   CHECK(contains(text, "250us"));
 }
 
+TEST_CASE("to_text: what is not counted of latency-critical launches is a dash, not a nought") {
+  scheduler_stats s;
+  workload_stats w;
+  w.name = "serve";
+  w.level = cede::latency_critical;
+  w.launches = 20;
+  w.submissions = 20;
+  w.tiles = 80;
+  s.workloads = {w};
+  const std::string text = to_text(s);
+  CAPTURE(text);
+  CHECK(contains(text, "critical       20        -       20        -        -       80\n"));
+}
+
 TEST_CASE("to_text: fits 80 columns whatever the numbers and names") {
   cede_test::random rng(4);
   const std::string names[] = {"",

@@ -135,6 +135,8 @@ struct workload_core {
   // latency-critical
   activity_words held{};          ///< opened and closed requests; host only
   std::atomic<unsigned> open{0};  ///< open requests that hold the gate
+  std::atomic<std::uint64_t> launches{0};
+  std::atomic<std::uint64_t> tiles{0};  ///< of these
 
   workload_stats stats;          // gated; guarded by the engine's mutex
   workload_stats request_stats;  // latency-critical; guarded by its requests mutex

@@ -37,6 +37,7 @@
 #include <map>
 #include <memory>
 #include <mutex>
+#include <optional>
 #include <string>
 #include <thread>
 #include <utility>
@@ -240,7 +241,9 @@ class engine : public std::enable_shared_from_this<engine> {
   std::uint64_t begin_inline(stream_core& s);
   void end_inline(stream_core& s, std::uint64_t n);
   void flush_dirty(workload_core* w, std::vector<stream_point>* points);
-  void raise_all();
+  std::chrono::nanoseconds raise_all();
+  void begin_busy(std::chrono::nanoseconds since);
+  void end_busy(std::chrono::nanoseconds now);
   template <class F>
   void inline_call(stream_core& s, F&& f);
   void block_stream(stream_core& s, blocker b, cudaEvent_t theirs);
@@ -346,7 +349,8 @@ class engine : public std::enable_shared_from_this<engine> {
   std::atomic<unsigned> gate_count_{0};
   std::array<std::atomic<activity_words*>, 4096> activities_{};
   std::atomic<unsigned> activity_count_{0};
-  std::atomic<std::int64_t> last_raise_{0};  ///< ns since start
+  std::atomic<std::int64_t> last_raise_{0};   ///< ns since start
+  std::atomic<std::int64_t> first_raise_{0};  ///< since the last look of the dispatcher; 0 = none
   std::atomic<std::uint64_t> raises_{0};
   mutable std::mutex failure_mutex_;  ///< innermost
   std::exception_ptr failure_;        // written once, before has_failed_
@@ -360,6 +364,10 @@ class engine : public std::enable_shared_from_this<engine> {
       0};  ///< callables of `run` in progress on latency-critical streams
   std::uint64_t flows_ = 0;
   std::uint64_t requests_opened_ = 0;
+  // When latency-critical work kept the rest out, since the start.
+  std::optional<std::chrono::nanoseconds> busy_since_;  ///< none: it does not now
+  std::chrono::nanoseconds busy_until_{0};              ///< where the last such time ended
+  std::chrono::nanoseconds busy_time_{0};               ///< of all that have ended
 
   // dispatcher's own
   policy::verdict verdict_;
@@ -371,7 +379,6 @@ class engine : public std::enable_shared_from_this<engine> {
   std::uint64_t seen_raises_ = 0;
   std::chrono::nanoseconds idle_since_ = std::chrono::nanoseconds::min();  ///< since the start
   clock::time_point last_look_ = clock::now();
-  std::chrono::nanoseconds busy_time_{0};  ///< guarded by mutex_
   std::chrono::nanoseconds typical_launch_{50000};
   std::atomic<bool> asleep_{false};
   std::atomic<bool> nudged_{false};

@@ -309,7 +309,9 @@ inline void engine::collect_answers() {
       answered.push_back(std::move(answering_[i]));
       answering_.erase(answering_.begin() + static_cast<std::ptrdiff_t>(i));
     }
+    if (answered.empty()) return;
     const auto now = clock::now();
+    if (open_requests_.empty() && answering_.empty()) end_busy(since_start(now));
     for (answering& a : answered) {
       workload_stats& stats = a.request->work->request_stats;
       ++stats.requests;

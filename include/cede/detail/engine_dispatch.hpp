@@ -69,6 +69,11 @@ inline void engine::dispatch_loop() {
         uncover();
         finished_.notify_all();
         if (stopping_) break;
+        {
+          // Work outside requests is not timed while it keeps nobody out.
+          const std::scoped_lock requests(requests_mutex_);
+          if (open_requests_.empty() && answering_.empty()) end_busy(since_start(clock::now()));
+        }
         asleep_.store(true);
         if (!nudged_.exchange(false)) {
           work_.wait(lock, [&] {
@@ -78,6 +83,7 @@ inline void engine::dispatch_loop() {
         }
         asleep_.store(false);
         last_look_ = clock::now();
+        first_raise_.store(0, std::memory_order_relaxed);
         quiet = 0;
         continue;
       }

@@ -236,47 +236,73 @@ inline scheduler_stats engine::snapshot() {
   all.device = device_->facts().name;
   all.raises = raises_.load(std::memory_order_relaxed);
   all.lifts = lifts_;
-  all.busy = busy_time_;
-  all.idle = since_start(clock::now()) - busy_time_;
+  const std::chrono::nanoseconds now = since_start(clock::now());
+  all.busy = busy_time_ + (busy_since_ ? now - *busy_since_ : std::chrono::nanoseconds{0});
+  all.idle = now - all.busy;
   for (const auto& w : workloads_) {
     workload_stats one = w->inline_path ? w->request_stats : w->stats;
     one.name = w->options.name;
     one.level = w->options.priority;
-    if (!w->inline_path) one.gpu_time = w->used;
+    if (w->inline_path) {
+      one.launches = w->launches.load(std::memory_order_relaxed);
+      one.submissions = one.launches;
+      one.tiles = w->tiles.load(std::memory_order_relaxed);
+    } else {
+      one.gpu_time = w->used;
+    }
     all.workloads.push_back(std::move(one));
   }
   return all;
+}
+
+inline std::string counted(std::uint64_t n, const std::string& one, const std::string& many) {
+  return std::to_string(n) + ' ' + (n == 1 ? one : many);
+}
+inline std::string times(std::uint64_t n) { return n == 1 ? "once" : std::to_string(n) + " times"; }
+inline std::string in_us(std::chrono::nanoseconds d) {
+  return std::to_string(d.count() / 1000) + " us";
+}
+/// What 99 of 100 do not exceed; of fewer, what none does.
+inline std::chrono::nanoseconds nearly_longest(const histogram& h) {
+  return h.count() < 100 ? h.max() : h.quantile(0.99);
 }
 
 /// In words: who waited, for what, and what would change it.
 inline std::string engine::explain() {
   const scheduler_stats all = snapshot();
   std::ostringstream out;
-  out << "On " << all.device << ", latency-critical work raised the gates " << all.raises
-      << " times.\n";
+  out << "On " << all.device << ", latency-critical work raised the gates " << times(all.raises)
+      << ".\n";
   if (all.lifts > 0) {
-    out << "It stood still for longer than max_hold " << all.lifts
-        << " times while gated work waited, and was passed over until it moved.\n";
+    out << "It stood still for longer than max_hold " << times(all.lifts)
+        << " while gated work waited, and was passed over until it moved.\n";
   }
   for (const auto& w : all.workloads) {
     out << "'" << w.name << "' ";
     if (w.level == latency_critical) {
-      out << "answered " << w.requests << " requests";
-      if (w.requests > 0) {
-        out << ", half within " << w.service.quantile(0.5).count() / 1000
-            << " us, 99 of 100 within " << w.service.quantile(0.99).count() / 1000
-            << " us of being taken up";
+      out << "launched " << times(w.launches);
+      if (w.requests == 0) {
+        out << "; no request() was answered, and only those are timed";
+      } else {
+        out << "; it answered " << counted(w.requests, "request", "requests");
+        if (w.requests > 1) {
+          out << ", half within " << in_us(w.service.quantile(0.5)) << ", "
+              << (w.requests < 100 ? "all" : "99 of 100");
+        }
+        out << " within " << in_us(nearly_longest(w.service)) << " of being taken up";
       }
     } else {
-      out << "finished " << w.finished << " of " << w.launches << " launches in " << w.submissions
-          << " submissions; it gave way " << w.yields << " times";
+      out << "finished " << w.finished << " of " << counted(w.launches, "launch", "launches")
+          << " in " << counted(w.submissions, "submission", "submissions") << "; it gave way "
+          << times(w.yields);
       if (w.turnaround.count() > 0) {
-        out << ", leaving within " << w.turnaround.quantile(0.99).count() / 1000
-            << " us of 99 of 100 raises (as seen by the host)";
+        out << ", leaving within " << in_us(nearly_longest(w.turnaround)) << " of "
+            << (w.turnaround.count() < 100 ? "the raise" : "99 of 100 raises")
+            << " (as seen by the host)";
       }
       if (w.longest_tile.count() > 0) {
-        out << "; its longest tile took " << w.longest_tile.count() / 1000
-            << " us: a raise can not be answered faster than that";
+        out << "; its longest tile took " << in_us(w.longest_tile)
+            << ": a raise may have to wait that long";
       }
     }
     out << ".\n";

@@ -7,6 +7,9 @@
 #include <cede/config.hpp>
 #include <cede/detail/engine.hpp>
 
+#include <algorithm>
+#include <chrono>
+
 CEDE_BEGIN_NAMESPACE
 
 namespace detail {
@@ -28,13 +31,32 @@ inline void engine::throw_if_gone(const workload_core& w) const {
                        "streams are used");
 }
 
-inline void engine::raise_all() {
-  if (!options_.policy->gives_way()) return;
-  last_raise_.store(since_start(clock::now()).count(), std::memory_order_relaxed);
+/// Raises all gates for work that has been counted; returns when.
+inline std::chrono::nanoseconds engine::raise_all() {
+  const std::chrono::nanoseconds now = since_start(clock::now());
+  if (!options_.policy->gives_way()) return now;
+  last_raise_.store(now.count(), std::memory_order_relaxed);
+  if (first_raise_.load(std::memory_order_relaxed) == 0)
+    first_raise_.store(now.count(), std::memory_order_relaxed);
   raises_.fetch_add(1, std::memory_order_relaxed);
   const unsigned n = gate_count_.load(std::memory_order_acquire);
   for (unsigned i = 0; i < n; ++i)
     protocol::raise<atomics>(*gates_[i].load(std::memory_order_relaxed));
+  return now;
+}
+
+/// Latency-critical work keeps the rest out from `since` on, unless some did already. Call with
+/// `requests_mutex_`, once the work is counted: a look that finds nothing active then is later.
+inline void engine::begin_busy(std::chrono::nanoseconds since) {
+  if (!busy_since_) busy_since_ = std::max(since, busy_until_);
+}
+
+/// Nothing keeps the rest out at `now`. What began after that goes on. Call with `requests_mutex_`.
+inline void engine::end_busy(std::chrono::nanoseconds now) {
+  if (!busy_since_ || *busy_since_ > now) return;
+  busy_time_ += now - *busy_since_;
+  busy_until_ = now;
+  busy_since_.reset();
 }
 
 /// Counts one unit of work of a stream; returns the value the stream must write when it is done.
@@ -96,6 +118,8 @@ inline void engine::inline_launch(stream_core& s, const kernel_entry& k, const v
   what.how = form::whole;
   what.count = geometry.tiles();
   inline_call(s, [&] { device_->submit(s.lane, what); });
+  s.work->launches.fetch_add(1, std::memory_order_relaxed);
+  s.work->tiles.fetch_add(what.count, std::memory_order_relaxed);
 }
 
 inline void engine::inline_copy(stream_core& s, void* to, const void* from, std::size_t bytes) {
@@ -269,7 +293,7 @@ inline std::shared_ptr<request_core> engine::open_request(workload_core* w,
   throw_if_gone(*w);  // under the lock: `shutdown` closes what is in the list by then
   protocol::begin<atomics>(w->held);
   w->open.fetch_add(1);
-  raise_all();
+  begin_busy(raise_all());
   r->flow = ++flows_;
   ++requests_opened_;
   open_requests_.push_back(r);
@@ -322,13 +346,14 @@ inline void engine::close_request(const std::shared_ptr<request_core>& r) {
     fail(trouble);
   }
   if (holds) protocol::finish<atomics>(w->held);
-  bool many = false;
+  bool look = false;
   {
+    const bool nothing_left = points.empty();
     const std::scoped_lock lock(requests_mutex_);
     answering_.push_back({r, std::move(points)});
-    many = answering_.size() % 64 == 0;
+    look = nothing_left || answering_.size() % 64 == 0;
   }
-  if (many) collect_answers();  // nobody else may look
+  if (look) collect_answers();  // nobody else may
   if (trouble) std::rethrow_exception(trouble);
 }
 
@@ -364,6 +389,7 @@ inline void engine::unpark_requests(const std::vector<std::shared_ptr<request_co
       if (last) {
         protocol::begin<atomics>(r->work->held);
         r->work->open.fetch_add(1);
+        begin_busy(since_start(clock::now()));
       }
     }
     if (last) raise_all();

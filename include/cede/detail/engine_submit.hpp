@@ -232,8 +232,19 @@ inline void engine::lift_what_stands_still(clock::time_point now) {
 
 /// Keeps the times that depend on whether the latency-critical side is active.
 inline void engine::look_at_time(bool active, clock::time_point now) {
-  const auto elapsed = now - std::exchange(last_look_, now);
-  if (was_active_) busy_time_ += elapsed;
+  const auto last = std::exchange(last_look_, now);
+  const auto elapsed = now - last;
+  {
+    // Requests are timed by those who open and answer them. For other work the first raise since
+    // the last look tells when it came.
+    const std::chrono::nanoseconds raised(first_raise_.exchange(0, std::memory_order_relaxed));
+    const std::scoped_lock requests(requests_mutex_);
+    if (!active) {
+      end_busy(since_start(now));
+    } else if (busy_until_ <= since_start(now)) {  // else what was active has been answered since
+      begin_busy(std::max(since_start(last), raised));
+    }
+  }
   for (workload_core* w : gated_) {
     if (w->waiting) w->stats.waiting_time += elapsed;
   }
