@@ -5,8 +5,11 @@
 #include <cede/config.hpp>
 #include <cede/shape.hpp>
 
-#include <bit>
 #include <cstdint>
+
+#if !CEDE_RTC
+#include <bit>
+#endif
 
 CEDE_BEGIN_NAMESPACE
 
@@ -20,11 +23,13 @@ struct reciprocal {
   std::uint32_t multiply = 1U << 31U;
   std::uint32_t shift = 31;  ///< 31 is included
 
+#if !CEDE_RTC
   static constexpr reciprocal of(std::uint32_t d) {
     const auto bits = static_cast<std::uint32_t>(std::bit_width(d - 1));
     const std::uint64_t numerator = std::uint64_t{1} << (31 + bits);
     return {static_cast<std::uint32_t>((numerator + d - 1) / d), 31 + bits};
   }
+#endif
   [[nodiscard]] CEDE_BODY constexpr std::uint32_t divide(std::uint32_t n) const {
     return static_cast<std::uint32_t>((std::uint64_t{n} * multiply) >> shift);
   }
@@ -38,6 +43,7 @@ struct tile_locator {
   reciprocal by_y;
   bool wide = false;  ///< 2^31 tiles and more: 64-bit divisions
 
+#if !CEDE_RTC
   static constexpr tile_locator of(const extent& e) {
     const auto x = static_cast<std::uint32_t>(e.x);
     const auto y = static_cast<std::uint32_t>(e.y);
@@ -48,6 +54,7 @@ struct tile_locator {
             reciprocal::of(y),
             x > ((std::uint64_t{1} << 31U) - 1) / lines};
   }
+#endif
 
   [[nodiscard]] CEDE_BODY constexpr index3 locate(std::uint64_t tile) const {
     if (wide) {
