@@ -60,17 +60,18 @@ struct rtc_kernels<ported<void(P...), F, T>> {
      ...);
     return t;
   }
-  /// The kernels around it for at most `Threads` threads a block.
+  // The kernels around it for at most `Threads` threads a block: templates, so that those nobody
+  // asks for are not compiled.
+  using K = ported<void(P...), F, T>;
   template <unsigned Threads>
-  struct bounded {
-    using K = ported<void(P...), F, T>;
-    static constexpr auto native =
-        &kernels::ported_native_kernel<K, Threads, T.min_blocks, std::remove_cv_t<P>...>;
-    static constexpr auto gated =
-        &kernels::ported_gated_kernel<K, Threads, T.min_blocks, std::remove_cv_t<P>...>;
-    static constexpr auto persistent =
-        &kernels::ported_persistent_kernel<K, Threads, T.min_blocks, std::remove_cv_t<P>...>;
-  };
+  static constexpr auto native =
+      &kernels::ported_native_kernel<K, Threads, T.min_blocks, std::remove_cv_t<P>...>;
+  template <unsigned Threads>
+  static constexpr auto gated =
+      &kernels::ported_gated_kernel<K, Threads, T.min_blocks, std::remove_cv_t<P>...>;
+  template <unsigned Threads>
+  static constexpr auto persistent =
+      &kernels::ported_persistent_kernel<K, Threads, T.min_blocks, std::remove_cv_t<P>...>;
 };
 
 /// A kernel by name alone.

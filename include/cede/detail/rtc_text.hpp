@@ -108,8 +108,8 @@ inline std::string rtc_text(const rtc_source& source, const std::vector<rtc_name
 
 /// What NVRTC is asked for: the name of a kernel around kernel `i`, for at most `threads` threads.
 inline std::string around_name(std::size_t i, unsigned threads, std::string_view form) {
-  return "::cede::detail::rtc_kernels<cede_rtc_kernel_" + std::to_string(i) + ">::bounded<" +
-         std::to_string(threads) + ">::" + std::string(form);
+  return "::cede::detail::rtc_kernels<cede_rtc_kernel_" + std::to_string(i) +
+         ">::" + std::string(form) + "<" + std::to_string(threads) + ">";
 }
 inline std::string table_name(std::size_t i) { return "cede_rtc_parameters_" + std::to_string(i); }
 inline constexpr const char* closing_name =
@@ -205,6 +205,7 @@ inline std::string remedy_in(std::string_view log) {
       {"host functions are not allowed",
        "mark the function __device__: a text for NVRTC has no host side"},
       {"cede needs C++20", "leave the -std option out of rtc_source::options"},
+      {"value for --gpu-architecture", "correct rtc_source::architecture"},
       {"unrecognized option", "correct rtc_source::options"},
       {"cede: a kernel", "change the kernel's parameters or its traits"},
   };
