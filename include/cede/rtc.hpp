@@ -75,10 +75,6 @@ class rtc_kernel {
     for (const detail::rtc_symbol& s : code_->symbols()) {
       void* function = nullptr;
       detail::resolve_rtc(&s, &function);
-      int registers = 0;  // asking loads it, where loading is lazy
-      detail::check_driver(detail::driver().get_attribute(&registers, CU_FUNC_ATTRIBUTE_NUM_REGS,
-                                                          static_cast<CUfunction>(function)),
-                           "cuFuncGetAttribute");
     }
   }
 

@@ -56,7 +56,7 @@ class rtc_module {
 
   [[nodiscard]] const compiled_text& text() const { return text_; }
 
-  /// A kernel of it in the current context. Throws `device_error`.
+  /// A kernel of it in the current context, loaded. Throws `device_error`.
   CUfunction function(const std::string& symbol) {
     const std::scoped_lock lock(mutex_);
     if (library_ == nullptr) {
@@ -68,6 +68,8 @@ class rtc_module {
     check(library_calls().kernel(&kernel, library_, symbol.c_str()), "cuLibraryGetKernel");
     CUfunction f = nullptr;
     check(library_calls().function(&f, kernel), "cuKernelGetFunction");
+    int registers = 0;  // asking loads it, where loading is lazy
+    check(driver().get_attribute(&registers, CU_FUNC_ATTRIBUTE_NUM_REGS, f), "cuFuncGetAttribute");
     return f;
   }
 
