@@ -5,8 +5,6 @@
 // NVRTC (-lnvrtc) and the CUDA runtime. docs/porting.md tells more.
 #pragma once
 
-#include <cede/block.hpp>
-#include <cede/body.hpp>
 #include <cede/config.hpp>
 
 #if !__has_include(<nvrtc.h>)
@@ -14,6 +12,8 @@
     "cede/rtc.hpp needs NVRTC's header: add the include directory of the CUDA Toolkit, which holds nvrtc.h"
 #endif
 
+#include <cede/block.hpp>
+#include <cede/body.hpp>
 #include <cede/cuda_device.hpp>
 #include <cede/detail/cuda_call.hpp>
 #include <cede/detail/registration.hpp>
