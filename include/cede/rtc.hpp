@@ -132,6 +132,7 @@ inline std::vector<rtc_kernel> compile_all(const rtc_source& source,
   const auto module = std::make_shared<detail::rtc_module>(
       source.name, architecture, detail::compile_text(source, names, architecture));
   std::vector<rtc_kernel> all;
+  all.reserve(names.size());
   for (std::size_t i = 0; i < names.size(); ++i) {
     all.push_back(rtc_kernel(detail::keep(
         std::make_unique<const detail::rtc_code>(module, names[i], module->text().kernels[i]))));

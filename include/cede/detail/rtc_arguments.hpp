@@ -62,7 +62,7 @@ constexpr std::size_t argument_room(std::size_t size) { return (size + 15) / 16 
 
 template <class To, class From>
 void store_as(void* to, From value) {
-  const To converted = static_cast<To>(value);
+  const To converted = static_cast<To>(value);  // NOLINT(bugprone-signed-char-misuse): as in C++
   std::memcpy(to, &converted, sizeof converted);
 }
 

@@ -76,6 +76,7 @@ class rtc_program {
   }
   nvrtcResult compile(const std::vector<std::string>& options) {
     std::vector<const char*> all;
+    all.reserve(options.size());
     for (const std::string& o : options) all.push_back(o.c_str());
     return nvrtcCompileProgram(program_, static_cast<int>(all.size()), all.data());
   }

@@ -78,6 +78,9 @@ inline std::string traits_text(const kernel_traits& t) {
          ", " + flag(t.independent) + ", " + flag(t.whole) + "}";
 }
 
+/// The variable that tells the parameters of kernel `i`.
+inline std::string table_name(std::size_t i) { return "cede_rtc_parameters_" + std::to_string(i); }
+
 /// The whole text for NVRTC: the library's side, the head, the port region, the kernels around each
 /// of the kernels named.
 inline std::string rtc_text(const rtc_source& source, const std::vector<rtc_name>& names) {
@@ -94,14 +97,17 @@ inline std::string rtc_text(const rtc_source& source, const std::vector<rtc_name
   for (std::size_t i = 0; i < names.size(); ++i) {
     const std::string number = std::to_string(i);
     const rtc_name& n = names[i];
-    const std::string traits = traits_text(n.traits);
-    const std::string kernel = n.signature.empty()
-                                   ? "rtc_ported<&(" + n.name + "), " + traits + ">"
-                                   : "ported<" + n.signature + ", " + n.name + ", " + traits + ">";
-    all += "#line " + std::to_string(i + 1) + " " + quoted(rtc_name_file) +
-           "\nusing cede_rtc_kernel_" + number + " = ::cede::detail::" + kernel +
-           "; extern \"C\" __device__ const auto cede_rtc_parameters_" + number +
-           " = ::cede::detail::rtc_kernels<cede_rtc_kernel_" + number + ">::table();\n";
+    const std::string mine = "cede_rtc_kernel_" + number;
+    all.append("#line ").append(std::to_string(i + 1)).append(" ").append(quoted(rtc_name_file));
+    all.append("\nusing ").append(mine).append(" = ::cede::detail::");
+    if (n.signature.empty()) {
+      all.append("rtc_ported<&(").append(n.name).append("), ");
+    } else {
+      all.append("ported<").append(n.signature).append(", ").append(n.name).append(", ");
+    }
+    all.append(traits_text(n.traits)).append(">; extern \"C\" __device__ const auto ");
+    all.append(table_name(i)).append(" = ::cede::detail::rtc_kernels<").append(mine);
+    all.append(">::table();\n");
   }
   return all;
 }
@@ -111,7 +117,6 @@ inline std::string around_name(std::size_t i, unsigned threads, std::string_view
   return "::cede::detail::rtc_kernels<cede_rtc_kernel_" + std::to_string(i) +
          ">::" + std::string(form) + "<" + std::to_string(threads) + ">";
 }
-inline std::string table_name(std::size_t i) { return "cede_rtc_parameters_" + std::to_string(i); }
 inline constexpr const char* closing_name =
     "::cede::detail::kernels::closing_kernel<::cede::detail::kernels::closing_tag>";
 
@@ -142,6 +147,7 @@ inline std::vector<parameter> parameters_in(std::string_view ptx, const std::str
   }
   const auto byte = [&](std::size_t i) { return i < bytes.size() ? bytes[i] : 0; };  // zeros end it
   std::vector<parameter> all;
+  all.reserve(byte(0));
   for (std::size_t i = 0; i < byte(0); ++i) {
     all.push_back(
         {static_cast<parameter_kind>(byte(3 * i + 1)), byte(3 * i + 2) + (byte(3 * i + 3) << 8U)});
