@@ -7,15 +7,21 @@
 #include <cede/protocol.hpp>
 #include <cede/shape.hpp>
 
-#include <atomic>
 #include <cstddef>
 #include <cstdint>
 #include <type_traits>
+
+#if !CEDE_RTC
+#include <atomic>
+#endif
 
 CEDE_BEGIN_NAMESPACE
 
 namespace detail {
 
+#if CEDE_RTC
+class host_tile;
+#else
 /// What the host device lends a tile while it runs: the barrier and the shared memory.
 class host_tile {
  public:
@@ -31,6 +37,7 @@ class host_tile {
  protected:
   ~host_tile() = default;
 };
+#endif
 
 /// One address per (type, tag): names a static shared object on the host device.
 template <class T, int Tag>
@@ -137,10 +144,10 @@ class block {
   }
 
   /// True once the launch has been told to give way: the tile may keep what it needs in `state()`
-  /// and return, and is re-entered later. Having returned true, the tile counts as half done. Always
-  /// false of a body that declares no `state`, and in forms other than persistent.
-  /// Called by all threads of the tile, none of which has returned; all get the same answer. Waits
-  /// for the other threads of the tile.
+  /// and return, and is re-entered later. Having returned true, the tile counts as half done.
+  /// Always false of a body that declares no `state`, and in forms other than persistent. Called by
+  /// all threads of the tile, none of which has returned; all get the same answer. Waits for the
+  /// other threads of the tile.
   [[nodiscard]] CEDE_BODY bool should_yield() const {
 #if defined(__CUDA_ARCH__)
     if (device_ == nullptr || device_->slot == nullptr) return false;
@@ -194,8 +201,10 @@ class block {
   /// Made by the adapters; user code receives it.
   CEDE_BODY block(index3 index, index3 grid, detail::device_tile* device = nullptr)
       : index_(index), grid_(grid), device_(device) {}
+#if !CEDE_RTC
   block(index3 index, index3 grid, index3 dim, index3 thread, detail::host_tile& host)
       : index_(index), grid_(grid), dim_(dim), thread_(thread), host_(&host) {}
+#endif
 
  private:
   index3 index_;

@@ -7,10 +7,13 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <type_traits>
+
+#if !CEDE_RTC
 #include <string>
 #include <string_view>
-#include <type_traits>
 #include <utility>
+#endif
 
 CEDE_BEGIN_NAMESPACE
 
@@ -31,7 +34,7 @@ namespace detail {
 // A body declares a trait as `static constexpr bool name = true;` (or a number).
 #define CEDE_TRAIT(TYPE, NAME, ABSENT, EXAMPLE)                                                  \
   template <class B>                                                                             \
-  constexpr TYPE trait_##NAME() {                                                                \
+  CEDE_BODY constexpr TYPE trait_##NAME() {                                                      \
     if constexpr (requires { B::NAME; }) {                                                       \
       static_assert(                                                                             \
           !requires { requires std::is_member_pointer_v<decltype(&B::NAME)>; },                  \
@@ -54,10 +57,16 @@ CEDE_TRAIT(unsigned, min_blocks, 0, "2")
 /// Bytes of what a body keeps of a tile left half done, declared as `using state = …;`; 0 =
 /// nothing.
 template <class B>
-constexpr std::size_t trait_state_bytes() {
+CEDE_BODY constexpr std::size_t trait_state_bytes() {
   if constexpr (requires { typename B::state; }) return sizeof(typename B::state);
   return 0;
 }
+
+}  // namespace detail
+
+#if !CEDE_RTC
+
+namespace detail {
 
 /// The name of a type as the compiler writes it, for messages and timelines.
 template <class T>
@@ -214,10 +223,12 @@ struct binder {
 };
 
 /// Binds arguments, converted on the host to the body's own parameter types. Without arguments the
-/// body stays as it is.
+/// body stays as it is. A body whose parameters are known at run time alone binds them itself.
 template <class B, class... Args>
 constexpr auto bind_body(B body, Args&&... args) {
-  if constexpr (sizeof...(Args) == 0) {
+  if constexpr (requires { body.bind_arguments(std::forward<Args>(args)...); }) {
+    return body.bind_arguments(std::forward<Args>(args)...);
+  } else if constexpr (sizeof...(Args) == 0) {
     return body;
   } else if constexpr (plain_call<B> && parameter_count<B>() == sizeof...(Args)) {
     using parameters = call_parameters<decltype(&B::operator())>;
@@ -317,5 +328,7 @@ constexpr body_traits traits_of() {
           detail::trait_clustered<B>(),  detail::trait_max_threads<B>(),
           detail::trait_min_blocks<B>(), detail::trait_barrier_free<B>()};
 }
+
+#endif
 
 CEDE_END_NAMESPACE

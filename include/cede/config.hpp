@@ -15,7 +15,7 @@
 #if !defined(__cplusplus) || __cplusplus < 202002L
 #error "cede needs C++20: compile with -std=c++20 (nvcc: --std=c++20; Meson: cpp_std and cuda_std)"
 #endif
-#if !defined(__linux__)
+#if !defined(__linux__) && !defined(__CUDACC_RTC__)
 #error "cede runs on Linux only: it relies on ELF weak symbols to share one registry per process"
 #endif
 #if defined(__CUDACC_VER_MAJOR__) && (__CUDACC_VER_MAJOR__ * 100 + __CUDACC_VER_MINOR__ < 1205)
@@ -37,10 +37,22 @@
 #define CEDE_BODY
 #endif
 
+/// True where NVRTC compiles, at run time (<cede/rtc.hpp>): there is no host side then, and no
+/// standard library but the few headers that come with the text.
+#if defined(__CUDACC_RTC__)
+#define CEDE_RTC 1
+#else
+#define CEDE_RTC 0
+#endif
+
 /// Shared by every copy of the library in one process, whatever the visibility flags.
 #define CEDE_PROCESS_WIDE __attribute__((visibility("default")))
 /// Never exported: two shared libraries may each hold the same kernel template.
+#if CEDE_RTC
+#define CEDE_HIDDEN
+#else
 #define CEDE_HIDDEN __attribute__((visibility("hidden")))
+#endif
 
 // The inline namespace changes with every layout change, so that objects built against two layouts
 // do not link into one another by accident.

@@ -5,7 +5,7 @@
 
 #include <cede/body.hpp>
 #include <cede/config.hpp>
-#include <cede/detail/atomics.hpp>
+#include <cede/detail/kernel_args.hpp>
 #include <cede/protocol.hpp>
 #include <cede/shape.hpp>
 
@@ -30,13 +30,6 @@ struct cuda_device {
 };
 
 namespace detail {
-
-using gate_words = protocol::gate<atomics>;
-using slot_words = protocol::slot<atomics>;
-using chain_words = protocol::chain<atomics>;
-using publication_words = protocol::publication<atomics>;
-using record_words = protocol::record<atomics>;
-using activity_words = protocol::activity<atomics>;
 
 /// The device code of one body, where nvcc compiled it: addresses of `__global__` functions, and
 /// how to resolve them in the module they came with.
@@ -67,18 +60,6 @@ struct kernel_entry {
   /// Null where a host compiler made the entry.
   const cuda_kernels* cuda = nullptr;
   kernel_entry* next = nullptr;  ///< list of all entries of this program
-};
-
-/// Where one submission finds its words.
-struct control {
-  slot_words* slot = nullptr;
-  chain_words* chain = nullptr;
-  gate_words* host_gate = nullptr;    ///< in memory both sides see
-  gate_words* device_gate = nullptr;  ///< the device's copy; may be null where it reads the host's
-  publication_words* published = nullptr;
-  record_words* records = nullptr;  ///< terms.records of them; null if none
-  std::byte* words = nullptr;       ///< of the workers, where shared memory has no room for them
-  std::byte* state = nullptr;       ///< what tiles left half done keep, an area per record
 };
 
 /// One trip of (a part of) a launch to the device.

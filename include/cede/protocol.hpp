@@ -320,6 +320,7 @@ CEDE_BODY void leave(slot<A>& s, chain<A>& c, publication<A>& p, const terms& t)
 }
 
 // ---- the host's side ----------------------------------------------------------------------------
+#if !CEDE_RTC
 
 /// Counts work of the latency-critical side as submitted; call before `raise` and before launching.
 template <class A>
@@ -370,6 +371,8 @@ outcome read(const publication<A>& p, std::uint64_t id) {
           A::template load<order::relaxed, scope::system>(p.longest),
           static_cast<stop_reason>(A::template load<order::relaxed, scope::system>(p.reason))};
 }
+
+#endif
 
 }  // namespace protocol
 

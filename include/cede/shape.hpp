@@ -3,14 +3,18 @@
 #pragma once
 
 #include <cede/config.hpp>
+
+#include <cstdint>
+
+#if !CEDE_RTC
 #include <cede/error.hpp>
 
 #include <concepts>
 #include <cstddef>
-#include <cstdint>
 #include <string>
 #include <string_view>
 #include <utility>
+#endif
 
 CEDE_BEGIN_NAMESPACE
 
@@ -19,8 +23,12 @@ struct index3 {
   std::uint32_t x = 0;
   std::uint32_t y = 0;
   std::uint32_t z = 0;
+#if !CEDE_RTC
   friend constexpr bool operator==(const index3&, const index3&) = default;
+#endif
 };
+
+#if !CEDE_RTC
 
 namespace detail {
 __extension__ typedef unsigned __int128 uint128;  // not ISO C++, as -Wpedantic would say
@@ -137,5 +145,7 @@ constexpr void validate(const shape& s, const shape_limits& limits, std::string_
                            "; round the grid up and leave surplus tiles early");
   }
 }
+
+#endif
 
 CEDE_END_NAMESPACE

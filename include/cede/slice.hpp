@@ -73,7 +73,7 @@ class sliceable {
     constexpr std::uint64_t most = 2147483647;
     std::uint64_t n =
         how.tiles != 0 ? (tiles - 1) / how.tiles + 1 : std::max<std::uint64_t>(how.count, 1);
-    if (detail::trait_whole<Body>()) {
+    if (entry().traits.whole) {
       if (n > 1) {
         throw not_supported("slices(): the body " + std::string(entry().name) +
                             " is declared `whole` and cannot be cut; ask for one slice");

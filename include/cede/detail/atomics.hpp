@@ -5,9 +5,11 @@
 #include <cede/config.hpp>
 #include <cede/protocol.hpp>
 
-#include <atomic>
 #include <cstdint>
 
+#if !CEDE_RTC
+#include <atomic>
+#endif
 #if CEDE_NVCC
 #include <cuda/atomic>
 #endif
@@ -16,6 +18,7 @@ CEDE_BEGIN_NAMESPACE
 
 namespace detail {
 
+#if !CEDE_RTC
 constexpr std::memory_order host_order(protocol::order o) {
   switch (o) {
     case protocol::order::relaxed:
@@ -30,6 +33,7 @@ constexpr std::memory_order host_order(protocol::order o) {
       return std::memory_order_seq_cst;
   }
 }
+#endif
 
 #if CEDE_NVCC
 CEDE_BODY constexpr cuda::std::memory_order cuda_order(protocol::order o) {

@@ -12,11 +12,14 @@
 #include <cede/block.hpp>
 #include <cede/body.hpp>
 #include <cede/detail/atomics.hpp>
-#include <cede/detail/cuda_launch.hpp>
-#include <cede/detail/registration.hpp>
+#include <cede/detail/kernel_args.hpp>
 #include <cede/protocol.hpp>
 
+#if !CEDE_RTC
+#include <cede/detail/registration.hpp>
+
 #include <cuda_runtime.h>
+#endif
 
 CEDE_BEGIN_NAMESPACE
 
@@ -424,6 +427,8 @@ struct closing_tag {};
 
 }  // namespace CEDE_HIDDEN kernels
 
+#if !CEDE_RTC
+
 CEDE_HIDDEN inline int resolve_symbol(const void* symbol, void** function) {
   return static_cast<int>(cudaGetFuncBySymbol(reinterpret_cast<cudaFunction_t*>(function), symbol));
 }
@@ -468,6 +473,8 @@ struct device_code<B, compiler::nvcc, Preemptible> {
     return &k;
   }
 };
+
+#endif
 
 }  // namespace detail
 

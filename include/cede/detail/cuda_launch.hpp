@@ -4,6 +4,7 @@
 #pragma once
 
 #include <cede/config.hpp>
+#include <cede/detail/kernel_args.hpp>
 #include <cede/detail/plan.hpp>
 #include <cede/detail/tile_locator.hpp>
 #include <cede/device.hpp>
@@ -18,44 +19,7 @@ CEDE_BEGIN_NAMESPACE
 
 namespace detail {
 
-struct native_args {
-  tile_locator grid;        ///< of the whole launch, as the body sees it
-  std::uint64_t first = 0;  ///< first tile, where `linear`
-  bool linear = false;      ///< the native grid is one row of tiles starting at `first`
-};
-
-struct worker_args {
-  protocol::terms terms{};
-  control words{};
-  tile_locator grid;
-  std::uint64_t limit = 0;        ///< gated: cursor at which this chunk is used up
-  std::uint32_t own = 0;          ///< byte offset of the adapter's words in dynamic shared memory
-  std::uint32_t state_bytes = 0;  ///< persistent: what a tile left half done keeps
-  bool overlay = false;           ///< gated: they share the body's bytes, for a barrier more
-  bool in_memory = false;         ///< persistent: they are in device memory
-};
-
-/// Where the leader of a block leaves tiles for the others. Aligned to be read at once.
-struct alignas(16) mailbox {
-  std::uint64_t tile = 0;    ///< the first
-  std::uint32_t record = 0;  ///< persistent: that of the worker, or that the tile came from
-  std::uint16_t count = 0;   ///< 0: the worker leaves
-  bool resumed = false;
-};
-static_assert(most_tiles_per_claim <= std::numeric_limits<std::uint16_t>::max());
-
-/// What a persistent worker knows, in shared memory rather than in registers of every thread. Two
-/// mailboxes: a slow warp may still read one while the leader fills the other.
-struct worker_words {
-  mailbox mail[2];
-  protocol::holding held;
-  protocol::worker place;
-  std::uint64_t began = 0;          ///< the present claim, in cycles of the SM
-  std::uint64_t longest = 0;        ///< tile so far, likewise; of a claim, the mean
-  std::uint64_t entered_cycle = 0;  ///< when the worker began, to tell how long a cycle is
-  std::uint64_t entered_ns = 0;     ///< likewise; 0: it has not entered
-};
-static_assert(sizeof(worker_words) <= worker_words_bytes);
+static_assert(most_tiles_per_claim <= std::numeric_limits<decltype(mailbox::count)>::max());
 
 /// Bytes of the adapter's words in a block of each form.
 constexpr std::size_t own_bytes(form how) {

@@ -103,14 +103,6 @@ inline form choose_form(const device_facts& facts, const kernel_entry& k, const 
   return how;
 }
 
-/// Bytes of a worker's own words.
-inline constexpr std::size_t worker_words_bytes = 128;
-
-/// Distance of two tiles' states: whole cache lines.
-CEDE_BODY constexpr std::size_t state_stride(std::size_t bytes) {
-  return (bytes + 127) / 128 * 128;
-}
-
 constexpr worker_memory lay_out(std::uint64_t workers, bool words, std::size_t state_bytes) {
   worker_memory m;
   m.state = words ? workers * worker_words_bytes : 0;

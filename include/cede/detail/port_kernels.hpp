@@ -28,7 +28,7 @@ __global__ void __launch_bounds__(Threads, Blocks)
                          const __grid_constant__ A... arguments) {
   port::declare_registers<false>();
   port::set_registers(native_tile(a), a.grid.grid);
-  K::function(arguments...);
+  K::function()(arguments...);
 }
 template <class K, unsigned Threads, unsigned Blocks, class... A>
 __global__ void __launch_bounds__(Threads, Blocks)
@@ -38,7 +38,7 @@ __global__ void __launch_bounds__(Threads, Blocks)
   const mailbox m = gated_tile(a);
   if (m.count == 0) return;
   port::set_registers(a.grid.locate(m.tile), a.grid.grid);
-  K::function(arguments...);
+  K::function()(arguments...);
 }
 template <class K, unsigned Threads, unsigned Blocks, class... A>
 __global__ void __launch_bounds__(Threads, Blocks)
@@ -47,12 +47,14 @@ __global__ void __launch_bounds__(Threads, Blocks)
   port::declare_registers<true>();
   const auto tile = [&](block b) __attribute__((always_inline)) {
     port::set_registers(b.index(), b.grid());
-    K::function(arguments...);
+    K::function()(arguments...);
   };
   run_persistent(tile, a);
 }
 
 }  // namespace CEDE_HIDDEN kernels
+
+#if !CEDE_RTC
 
 template <class K, unsigned Threads, class... A, bool Preemptible>
 struct device_code<ported_code<K, Threads, A...>, compiler::nvcc, Preemptible> {
@@ -80,6 +82,8 @@ struct device_code<ported_code<K, Threads, A...>, compiler::nvcc, Preemptible> {
     return &k;
   }
 };
+
+#endif
 
 }  // namespace detail
 

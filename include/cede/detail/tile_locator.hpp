@@ -5,8 +5,11 @@
 #include <cede/config.hpp>
 #include <cede/shape.hpp>
 
-#include <bit>
 #include <cstdint>
+
+#if !CEDE_RTC
+#include <bit>
+#endif
 
 CEDE_BEGIN_NAMESPACE
 
@@ -20,11 +23,13 @@ struct reciprocal {
   std::uint32_t multiply = 1U << 31U;
   std::uint32_t shift = 31;  ///< 31 is included
 
+#if !CEDE_RTC
   static constexpr reciprocal of(std::uint32_t d) {
     const auto bits = static_cast<std::uint32_t>(std::bit_width(d - 1));
     const std::uint64_t numerator = std::uint64_t{1} << (31 + bits);
     return {static_cast<std::uint32_t>((numerator + d - 1) / d), 31 + bits};
   }
+#endif
   [[nodiscard]] CEDE_BODY constexpr std::uint32_t divide(std::uint32_t n) const {
     return static_cast<std::uint32_t>((std::uint64_t{n} * multiply) >> shift);
   }
@@ -36,10 +41,12 @@ struct wide_reciprocal {
   std::uint64_t multiply = ~std::uint64_t{0};
   std::uint32_t divisor = 1;
 
+#if !CEDE_RTC
   static constexpr wide_reciprocal of(std::uint32_t d) {
     constexpr std::uint64_t most = ~std::uint64_t{0};
     return {d == 1 ? most : most / d + (most % d + 1 == d ? 1 : 0), d};
   }
+#endif
   [[nodiscard]] CEDE_BODY constexpr std::uint64_t divide(std::uint64_t n) const {
 #if defined(__CUDA_ARCH__)
     const std::uint64_t q = __umul64hi(n, multiply);
@@ -61,6 +68,7 @@ struct tile_locator {
   wide_reciprocal wide_by_x;
   wide_reciprocal wide_by_y;
 
+#if !CEDE_RTC
   static constexpr tile_locator of(const extent& e) {
     const auto x = static_cast<std::uint32_t>(e.x);
     const auto y = static_cast<std::uint32_t>(e.y);
@@ -73,6 +81,7 @@ struct tile_locator {
             wide_reciprocal::of(x),
             wide_reciprocal::of(y)};
   }
+#endif
 
   [[nodiscard]] CEDE_BODY constexpr index3 locate(std::uint64_t tile) const {
     if (wide) {

@@ -42,6 +42,8 @@
 #define CEDE_PORT_HAS_MMA 1
 #endif
 
+// NVRTC has no such pragma; what it compiles ends with the region.
+#if !defined(__CUDACC_RTC__)
 #pragma push_macro("__global__")
 #pragma push_macro("__launch_bounds__")
 #pragma push_macro("blockIdx")
@@ -54,6 +56,7 @@
 #pragma push_macro("this_grid")
 #pragma push_macro("this_multi_grid")
 #pragma push_macro("this_cluster")
+#endif
 #undef __global__
 #undef __launch_bounds__
 #undef blockIdx

@@ -6,6 +6,7 @@
 #else
 #undef CEDE_PORT_REGION
 
+#if !defined(__CUDACC_RTC__)
 #pragma pop_macro("__global__")
 #pragma pop_macro("__launch_bounds__")
 #pragma pop_macro("blockIdx")
@@ -18,6 +19,7 @@
 #pragma pop_macro("this_grid")
 #pragma pop_macro("this_multi_grid")
 #pragma pop_macro("this_cluster")
+#endif
 
 // A header read inside the region keeps the redirected words for the rest of the program.
 #if (defined(_COOPERATIVE_GROUPS_H_) && !defined(CEDE_PORT_HAS_COOPERATIVE_GROUPS)) || \

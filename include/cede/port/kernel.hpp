@@ -6,16 +6,20 @@
 
 #include <cede/body.hpp>
 #include <cede/config.hpp>
-#include <cede/detail/registration.hpp>
 #include <cede/port/registers.hpp>
 #include <cede/shape.hpp>
 
-#include <array>
 #include <cstddef>
 #include <cstdint>
-#include <string_view>
 #include <type_traits>
+
+#if !CEDE_RTC
+#include <cede/detail/registration.hpp>
+
+#include <array>
+#include <string_view>
 #include <utility>
+#endif
 
 /// Looked for by <cede/port/begin.hpp>.
 #define CEDE_PORT_READY 1
@@ -40,16 +44,6 @@ struct kernel_traits {
 
 namespace detail {
 
-/// The name of a function as the compiler writes it.
-template <auto F>
-std::string_view function_name() {
-  const std::string_view all = __PRETTY_FUNCTION__;
-  const auto begin = all.find("F = ");
-  if (begin == std::string_view::npos) return "kernel";
-  const auto end = all.find_first_of(";]", begin);
-  return all.substr(begin + 4, end - begin - 4);
-}
-
 template <class F>
 struct signature_of;
 template <class R, class... P>
@@ -72,18 +66,35 @@ struct ported {
                 "cede: a kernel cannot be both 'whole' (grid barriers, waits on later tiles) and "
                 "'independent' (tiles may be given back)");
   static constexpr kernel_traits traits = T;
-  static constexpr Signature* function = F;
+  /// No variable: NVRTC would emit it, and with it the function as one of its own.
+  CEDE_BODY static consteval Signature* function() { return F; }
 };
 
 /// One parameter of a kernel: what may travel to the device.
 template <class P>
-constexpr void check_kernel_parameter() {
+CEDE_BODY constexpr void check_kernel_parameter() {
   static_assert(!std::is_reference_v<P>,
                 "cede: a kernel takes its parameters by value, a reference would point into the "
                 "host's memory");
   static_assert(std::is_trivially_copyable_v<std::remove_reference_t<P>>,
                 "cede: a kernel's parameters must be trivially copyable, they are copied byte by "
                 "byte to the device; pass raw pointers and numbers, not containers or strings");
+}
+
+}  // namespace detail
+
+#if !CEDE_RTC
+
+namespace detail {
+
+/// The name of a function as the compiler writes it.
+template <auto F>
+std::string_view function_name() {
+  const std::string_view all = __PRETTY_FUNCTION__;
+  const auto begin = all.find("F = ");
+  if (begin == std::string_view::npos) return "kernel";
+  const auto end = all.find_first_of(";]", begin);
+  return all.substr(begin + 4, end - begin - 4);
 }
 
 /// Offsets of the members of a `pack<A...>`.
@@ -115,7 +126,7 @@ struct ported_code {
   static constexpr unsigned max_threads = Threads;
   static constexpr unsigned min_blocks = K::traits.min_blocks;
   static constexpr bool device_only = true;
-  static std::string_view name() { return function_name<K::function>(); }
+  static std::string_view name() { return function_name<K::function()>(); }
 
   pack<A...> args;
 
@@ -204,5 +215,7 @@ template <class Body, class... Args>
 auto bind(Body body, Args&&... args) {
   return detail::bind_body(std::move(body), std::forward<Args>(args)...);
 }
+
+#endif
 
 CEDE_END_NAMESPACE
