@@ -5,6 +5,7 @@
 #include <cede/body.hpp>
 #include <cede/config.hpp>
 #include <cede/detail/adapter.hpp>
+#include <cede/detail/operation.hpp>
 #include <cede/detail/plan.hpp>
 #include <cede/detail/registration.hpp>
 #include <cede/shape.hpp>
@@ -74,6 +75,7 @@ class preemptible {
         words_(other.words_),
         tiles_(other.tiles_),
         cursor_(other.cursor_),
+        longest_(other.longest_),
         running_(std::exchange(other.running_, false)),
         launched_(other.launched_),
         owned_(std::exchange(other.owned_, false)) {}
@@ -94,7 +96,9 @@ class preemptible {
   }
 
   /// Queues the launch on a stream: anew if it is finished, else from where it stopped. Throws
-  /// `contract_error` while it is running. Does not wait.
+  /// `contract_error` while it is running, and what the device refuses it with: then it is not
+  /// running, and may be launched again. Does not wait, except for what a refusal in the middle of
+  /// it leaves running (gated form).
   void launch(cudaStream_t stream) {
     must_own("launch");
     if (running()) {
@@ -124,22 +128,14 @@ class preemptible {
                   .published = words_.published,
                   .records = words_.records};
     detail::device& d = device_.machine();
-    running_ = true;
-    launched_ = true;
     if (plan_.how == form::persistent) {
       detail::fill_persistent(what, plan_, tiles_ - cursor_, d.facts().watchers, words_.memory);
       d.submit(stream, what);
-      return;
+    } else {
+      submit_chunks(stream, what);
     }
-    for (std::uint64_t at = cursor_; at < tiles_;) {
-      // A raise in the middle of a huge grid needs no more blocks to fall through.
-      what.count = std::min(plan_.chunk, tiles_ - at);
-      at += what.count;
-      what.limit = at;
-      what.closes = at == tiles_ || (at - cursor_) / plan_.chunk >= max_chunks;
-      d.submit(stream, what);
-      if (what.closes) break;
-    }
+    running_ = true;
+    launched_ = true;
   }
   /// The same on a stream of its own.
   void launch() {
@@ -158,7 +154,7 @@ class preemptible {
   void wait() { static_cast<void>(wait_until(std::chrono::steady_clock::time_point::max())); }
   /// The same for at most `limit`; false if that passed first.
   [[nodiscard]] bool wait_for(std::chrono::nanoseconds limit) {
-    return wait_until(std::chrono::steady_clock::now() + limit);
+    return wait_until(detail::deadline_after(limit));
   }
 
   /// True if the last launch ran to its last tile. Does not wait.
@@ -214,6 +210,45 @@ class preemptible {
   }
   [[nodiscard]] const detail::kernel_entry& entry() const {
     return detail::entry_for<Body, By, !detail::trait_whole<Body>()>(body_, shape_);
+  }
+
+  void submit_chunks(cudaStream_t stream, detail::submission& what) {
+    detail::device& d = device_.machine();
+    for (std::uint64_t at = cursor_; at < tiles_;) {
+      const bool first = at == cursor_;
+      // A raise in the middle of a huge grid needs no more blocks to fall through.
+      what.count = std::min(plan_.chunk, tiles_ - at);
+      at += what.count;
+      what.limit = at;
+      what.closes = at == tiles_ || (at - cursor_) / plan_.chunk >= max_chunks;
+      try {
+        d.submit(stream, what);
+      } catch (const error&) {
+        if (!first) recover(stream);
+        throw;
+      }
+      if (what.closes) break;
+    }
+  }
+  /// The chunks that were taken run, the one that would have closed them will not come: finds out
+  /// how far they got.
+  void recover(cudaStream_t stream) {
+    detail::device& d = device_.machine();
+    d.synchronize(stream);
+    const auto word = [&](const std::uint64_t& on_device) {
+      d.copy(words_.lane, words_.scratch, &on_device, sizeof on_device);
+      d.synchronize(words_.lane);
+      return *words_.scratch;
+    };
+    std::uint64_t reached = word(words_.slot->cursor);
+    if ((reached & protocol::raised_bit) != 0) reached = word(words_.slot->stopped_at);
+    cursor_ = std::min(reached, tiles_);
+    if (cursor_ < tiles_) {
+      set_slot_cursor(cursor_);
+    } else {
+      launched_ = true;
+      settle();
+    }
   }
 
   void must_own(const char* call) const {

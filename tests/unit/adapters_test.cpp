@@ -189,3 +189,61 @@ TEST_CASE("a device that fails is noticed by who waits, and by the destructor wi
   job.launch();
   CHECK_THROWS_AS(job.wait(), cede::device_error);
 }
+
+TEST_CASE("a launch that the device refuses is not running, and runs when it is made again") {
+  for (const form how : {form::persistent, form::gated}) {
+    for (const std::uint64_t refused : {1U, 2U, 4U}) {
+      // Ten chunks; the persistent form has one submission only.
+      if (how == form::persistent && refused > 1) continue;
+      std::vector<int> hits(100);
+      cede::adapter_device on{
+          cede::host_device{.sms = 2, .fault = [refused](std::string_view call, std::uint64_t nth) {
+                              return call == "submit" && nth == refused ? 2 : 0;
+                            }}};
+      cede::preemptible job{
+          {.grid = 100, .block = 2}, count_tiles{hits.data()}, {.form = how, .chunk = 10}, on};
+      CHECK_THROWS_AS(job.launch(), cede::error);
+      CHECK_FALSE(job.finished());
+      CHECK_NOTHROW(job.wait());
+      while (!job.finished()) {
+        job.launch();
+        job.wait();
+      }
+      CHECK(hits == std::vector<int>(100, 1));
+      job.launch();
+      job.wait();
+      CHECK(job.finished());
+      CHECK(hits == std::vector<int>(100, 2));
+    }
+  }
+}
+
+TEST_CASE("a stream that does not exist is refused, and the launch lives") {
+  std::vector<int> hits(10);
+  cede::preemptible job{{.grid = 10, .block = 1}, count_tiles{hits.data()}, {}, two_sms()};
+  int nothing = 0;
+  CHECK_THROWS_AS(job.launch(reinterpret_cast<cudaStream_t>(&nothing)), cede::error);
+  CHECK_FALSE(job.finished());
+  job.launch();
+  job.wait();
+  CHECK(hits == std::vector<int>(10, 1));
+}
+
+TEST_CASE("a wait without a limit and one of the longest time there is") {
+  std::vector<int> hits(10);
+  cede::preemptible job{{.grid = 10, .block = 1}, count_tiles{hits.data()}, {}, two_sms()};
+  job.launch();
+  CHECK(job.wait_for(std::chrono::nanoseconds::max()));
+  CHECK(job.finished());
+}
+
+TEST_CASE("what a launch has learned of its tiles moves with it") {
+  std::atomic<bool> go{true};
+  std::vector<int> hits(4);
+  cede::preemptible job{{.grid = 4, .block = 1}, hold{&go, hits.data()}, {}, two_sms()};
+  job.launch();
+  job.wait();
+  const auto longest = job.longest_tile();
+  auto moved = std::move(job);
+  CHECK(moved.longest_tile() == longest);
+}

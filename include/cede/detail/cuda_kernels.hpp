@@ -220,18 +220,25 @@ __device__ __forceinline__ void go_on(const worker_args& a, worker_words& own, u
   const std::uint64_t now = clock64();
   const std::uint32_t tiles = own.mail[turn].count;
   std::uint64_t took = now - own.began;
-  if (tiles > 1) took = static_cast<std::uint32_t>(took) / tiles + 1;
+  if (tiles > 1) {
+    took =
+        static_cast<std::uint64_t>(__fdividef(static_cast<float>(took), static_cast<float>(tiles)));
+  }
   own.began = now;
   if (took > own.longest) own.longest = took;
-  own.mail[turn ^ 1U] = next_tiles<GivesBack>(a, own, yielded);
+  const mailbox next = next_tiles<GivesBack>(a, own, yielded);
+  own.mail[turn ^ 1U] = next;
+  if (next.count != 0) return;
+  // Here, and not in `end_work`, so that it is under way while slower warps end their tile.
+  const auto cycles = static_cast<float>(now - own.entered_cycle);
+  const auto ns = static_cast<float>(nanoseconds_now() - own.entered_ns);
+  if (cycles > 0) {
+    protocol::record_longest<atomics>(
+        *a.words.slot, static_cast<std::uint64_t>(static_cast<float>(own.longest) * (ns / cycles)));
+  }
 }
 __device__ __forceinline__ void end_work(const worker_args& a, const worker_words& own) {
-  if (own.entered_ns == 0) return;
-  const auto cycles = static_cast<float>(own.began - own.entered_cycle);
-  const auto ns = static_cast<float>(nanoseconds_now() - own.entered_ns);
-  const float longest = cycles > 0 ? static_cast<float>(own.longest) * (ns / cycles) : 0;
-  protocol::record_longest<atomics>(*a.words.slot, static_cast<std::uint64_t>(longest));
-  count_out(a);
+  if (own.entered_ns != 0) count_out(a);
 }
 
 /// Programmatic dependent launch: nothing of this kernel, not even an exit, comes before the end of
