@@ -63,6 +63,7 @@ class stream {
   template <class F>
   void run(F&& f) {
     detail::stream_core& s = core("run");
+    const auto alive = core_;  // `f` may let the last handle go
     if (s.work->inline_path) {
       s.owner->inline_run(s, std::forward<F>(f));
     } else {
@@ -78,6 +79,7 @@ class stream {
   void defer(F f) {
     detail::stream_core& s = core("defer");
     if (s.work->inline_path) {
+      const auto alive = core_;
       s.owner->inline_run(s, std::move(f));
       return;
     }

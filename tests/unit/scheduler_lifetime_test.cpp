@@ -253,6 +253,31 @@ TEST_CASE("critical work is waited for before the scheduler is gone") {
   CHECK(tiles == 3);
 }
 
+TEST_CASE("the last handle of a stream goes inside its own run; the next stream is waited for") {
+  for (const bool deferred : {false, true}) {
+    cede::scheduler cpu(cede::host_device{.sms = 1});
+    for (auto options : {critical(), effort()}) {
+      CAPTURE(options.name);
+      cede::workload work = cpu.workload(options);
+      cede::stream s = work.stream();
+      auto let_go = [&](cudaStream_t) { s = cede::stream{}; };
+      if (!deferred) {
+        s.run(let_go);
+      } else if (options.priority == cede::latency_critical) {
+        s.defer(let_go);
+      } else {
+        continue;  // on another thread, which must not touch a handle of this one
+      }
+      cede::stream next = work.stream();
+      door d;
+      next.launch({.grid = 1}, d.tile());
+      CHECK_FALSE(next.synchronize_for(10ms));
+      d.open();
+      CHECK(next.synchronize_for(patience));
+    }
+  }
+}
+
 TEST_CASE("streams, workloads and requests used after their scheduler say that it is gone") {
   std::vector<int> runs(1);
   std::optional<cede::scheduler> cpu(std::in_place, cede::host_device{.sms = 1});
