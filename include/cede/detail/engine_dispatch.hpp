@@ -16,6 +16,7 @@
 #include <chrono>
 #include <exception>
 #include <mutex>
+#include <string>
 #include <utility>
 
 CEDE_BEGIN_NAMESPACE
@@ -98,6 +99,12 @@ inline void engine::dispatch_loop() {
       verdict_.again = std::chrono::nanoseconds::max();
       options_.policy->decide({since_start(now), active, idle_since_, views_}, verdict_);
       for (const policy::action& a : verdict_.actions) {
+        if (a.workload >= views_.size()) {
+          throw contract_error(
+              "the policy named workload " + std::to_string(a.workload) + ", but was shown " +
+              std::to_string(views_.size()) +
+              "; policy::action::workload is an index into policy::view::workloads");
+        }
         workload_core& w = *gated_[a.workload];
         if (a.what == policy::verb::raise) {
           w.raised = true;
