@@ -43,6 +43,7 @@ inline std::chrono::nanoseconds engine::pause_length(bool progressed) const {
 }
 
 inline void engine::dispatch_loop() {
+  this_thread_serves() = {this, false};
   ::prctl(PR_SET_TIMERSLACK, 1UL, 0UL, 0UL, 0UL);  // short sleeps are meant to be short
   ::prctl(PR_SET_NAME, "cede-dispatch", 0UL, 0UL, 0UL);
   device_->enter();
