@@ -4,6 +4,7 @@
 
 #include <cede/config.hpp>
 #include <cede/detail/cuda_hook.hpp>
+#include <cede/detail/engine_last.hpp>
 #include <cede/detail/engine_setup.hpp>
 #include <cede/detail/host_machine.hpp>
 #include <cede/detail/registry.hpp>
@@ -24,7 +25,7 @@ struct scheduler_core {
   explicit scheduler_core(std::shared_ptr<engine> e) : inside(std::move(e)) {}
   scheduler_core(const scheduler_core&) = delete;
   scheduler_core& operator=(const scheduler_core&) = delete;
-  ~scheduler_core() { inside->shutdown(); }
+  ~scheduler_core() { end_scheduler(inside); }
   std::shared_ptr<engine> inside;
 };
 
@@ -58,7 +59,9 @@ inline std::shared_ptr<scheduler_core> cuda_scheduler(int ordinal, scheduler_opt
 ///
 /// A handle: cheap to copy, all copies are the same scheduler. When the last one goes, open
 /// requests are closed with a message, queued work is finished (that of suspended workloads is
-/// cancelled with a message) and the threads end; so its destructor waits for queued work.
+/// cancelled with a message) and the threads end; so its destructor waits for queued work. Inside a
+/// callable of a `run` of its own that is done when the outermost one returns; on the thread that
+/// runs deferred callables nobody waits for it.
 /// Thread-safe.
 class scheduler {
  public:

@@ -121,9 +121,20 @@ struct shape_limits {
   std::size_t shared = std::size_t{48} * 1024;  ///< dynamic + static bytes a block may have
 };
 
-/// Throws `invalid_argument`, naming the launch, the axis and the limit, if `s` does not fit.
+/// Throws `invalid_argument`, naming the launch, the axis and the limit, if `s` does not fit or an
+/// axis is zero.
 /// Thread-safe; never waits.
 constexpr void validate(const shape& s, const shape_limits& limits, std::string_view launch) {
+  // An extent is made of axes of at least 1, but its members are open to assignment.
+  auto not_zero = [&](const extent& e, const char* what) {
+    if (e.x == 0 || e.y == 0 || e.z == 0) {
+      throw invalid_argument("launch of " + std::string(launch) + ": " + what + " is " + e.text() +
+                             "; every axis of a grid, block or cluster is at least 1");
+    }
+  };
+  not_zero(s.grid, "grid");
+  not_zero(s.block, "block");
+  not_zero(s.cluster, "cluster");
   auto check = [&](std::uint64_t value, std::uint64_t limit, const char* what) {
     if (value > limit) {
       throw invalid_argument("launch of " + std::string(launch) + ": " + what + " is " +

@@ -7,6 +7,7 @@
 #include <cede/body.hpp>
 #include <cede/config.hpp>
 #include <cede/detail/engine.hpp>
+#include <cede/detail/engine_last.hpp>
 #include <cede/detail/engine_setup.hpp>
 #include <cede/detail/plan.hpp>
 #include <cede/detail/registration.hpp>
@@ -63,6 +64,8 @@ class stream {
   template <class F>
   void run(F&& f) {
     detail::stream_core& s = core("run");
+    const auto alive = core_;  // `f` may let the last handle go
+    const detail::ends_after_run after;
     if (s.work->inline_path) {
       s.owner->inline_run(s, std::forward<F>(f));
     } else {
@@ -78,6 +81,8 @@ class stream {
   void defer(F f) {
     detail::stream_core& s = core("defer");
     if (s.work->inline_path) {
+      const auto alive = core_;
+      const detail::ends_after_run after;
       s.owner->inline_run(s, std::move(f));
       return;
     }

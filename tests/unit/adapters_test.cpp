@@ -166,6 +166,37 @@ TEST_CASE("a moved-from launch throws, the one it was moved to goes on") {
   CHECK(hits == std::vector<int>(10, 1));
 }
 
+TEST_CASE("moved-from devices and sliceable launches throw, the ones they were moved to go on") {
+  auto device = two_sms();
+  const cudaStream_t s = stream_of(device);
+  std::vector<int> hits(10);
+  cede::sliceable parts{cede::shape{.grid = 10}, count_tiles{hits.data()}, device};
+  cede::sliceable moved{std::move(parts)};
+  CHECK_THROWS_AS(parts.launch(s), cede::contract_error);  // NOLINT(bugprone-use-after-move)
+  moved.launch(s);
+  device.machine().synchronize(s);
+  CHECK(hits == std::vector<int>(10, 1));
+
+  cede::adapter_device other{std::move(device)};
+  // NOLINTBEGIN(bugprone-use-after-move)
+  CHECK_THROWS_WITH_AS(static_cast<void>(device.take_words()), doctest::Contains("moved from"),
+                       cede::contract_error);
+  CHECK_THROWS_AS((cede::preemptible{cede::shape{.grid = 1}, count_tiles{nullptr}, {}, device}),
+                  cede::contract_error);
+  CHECK_THROWS_AS((cede::sliceable{cede::shape{.grid = 1}, count_tiles{nullptr}, device}),
+                  cede::contract_error);
+  // NOLINTEND(bugprone-use-after-move)
+  other.machine().synchronize(s);
+}
+
+TEST_CASE("shapes with an axis of zero are refused by every adapter") {
+  const auto device = two_sms();
+  cede::shape s{.grid = 4};
+  s.grid.x = 0;
+  CHECK_THROWS_AS((cede::preemptible{s, count_tiles{nullptr}, {}, device}), cede::invalid_argument);
+  CHECK_THROWS_AS((cede::sliceable{s, count_tiles{nullptr}, device}), cede::invalid_argument);
+}
+
 TEST_CASE("forms follow the body, and what it forbids is refused") {
   const auto device = two_sms();
   std::vector<int> hits(10);

@@ -247,6 +247,23 @@ TEST_CASE("a submission that the device refuses fails the scheduler, not the dev
   device->check();
 }
 
+TEST_CASE("a policy that names a workload there is none of fails its scheduler, in words") {
+  struct astray final : cede::scheduling_policy {
+    void decide(const cede::policy::view& v, cede::policy::verdict& out) override {
+      out.actions.push_back({cede::policy::verb::submit, v.workloads.size() + 1000000});
+    }
+  };
+  cede::scheduler cpu(cede::host_device{.sms = 1}, {.policy = std::make_shared<astray>()});
+  cede::stream t = cpu.workload(effort()).stream();
+  std::atomic<int> n{0};
+  const std::string message = message_of<cede::contract_error>([&] {
+    t.launch({.grid = 1}, note{&n});
+    t.synchronize();
+  });
+  CHECK(contains(message, "policy named workload 1000001"));
+  CHECK(n == 0);
+}
+
 TEST_CASE("an event that the device refuses is the misfortune of that call alone") {
   for (int i = 0; i < 3; ++i) {  // a scheduler each: events once made are used again
     fault_plan plan{"make_event", 1};

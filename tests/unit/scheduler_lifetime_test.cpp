@@ -253,6 +253,31 @@ TEST_CASE("critical work is waited for before the scheduler is gone") {
   CHECK(tiles == 3);
 }
 
+TEST_CASE("the last handle of a stream goes inside its own run; the next stream is waited for") {
+  for (const bool deferred : {false, true}) {
+    cede::scheduler cpu(cede::host_device{.sms = 1});
+    for (auto options : {critical(), effort()}) {
+      CAPTURE(options.name);
+      cede::workload work = cpu.workload(options);
+      cede::stream s = work.stream();
+      auto let_go = [&](cudaStream_t) { s = cede::stream{}; };
+      if (!deferred) {
+        s.run(let_go);
+      } else if (options.priority == cede::latency_critical) {
+        s.defer(let_go);
+      } else {
+        continue;  // on another thread, which must not touch a handle of this one
+      }
+      cede::stream next = work.stream();
+      door d;
+      next.launch({.grid = 1}, d.tile());
+      CHECK_FALSE(next.synchronize_for(10ms));
+      d.open();
+      CHECK(next.synchronize_for(patience));
+    }
+  }
+}
+
 TEST_CASE("streams, workloads and requests used after their scheduler say that it is gone") {
   std::vector<int> runs(1);
   std::optional<cede::scheduler> cpu(std::in_place, cede::host_device{.sms = 1});
@@ -427,6 +452,50 @@ TEST_CASE("a run in progress is waited for when the scheduler goes") {
     CHECK(ended);
     runner.join();
   }
+}
+
+TEST_CASE("the last handle of a scheduler goes inside its own run: it ends when that returns") {
+  for (auto options : {effort(), critical()}) {
+    CAPTURE(options.name);
+    std::vector<int> runs(1);
+    auto device = std::make_shared<counting_device>(cede::detail::make_host_device({.sms = 1}));
+    std::optional<cede::scheduler> cpu(std::in_place, device);
+    {
+      cede::stream s = cpu->workload(options).stream();
+      cede::stream inner = cpu->workload(options).stream();
+      cede::stream t = cpu->workload(effort("other")).stream();
+      s.run([&](cudaStream_t) {
+        inner.run([&](cudaStream_t) { cpu.reset(); });
+        t.launch({.grid = 1}, busy_runs{runs.data(), 1000});  // it has not ended yet
+      });
+      CHECK(runs[0] == 1);
+      CHECK_THROWS_AS(t.launch({.grid = 1}, count_runs{runs.data()}), cede::contract_error);
+    }
+    CHECK(device->streams == 0);
+  }
+}
+
+TEST_CASE("the last handle of a scheduler goes with a deferred callable, or inside it") {
+  std::vector<int> runs(50);
+  auto device = std::make_shared<counting_device>(cede::detail::make_host_device({.sms = 1}));
+  for (const bool inside : {false, true}) {
+    CAPTURE(inside);
+    {
+      auto cpu = std::make_unique<cede::scheduler>(device);
+      cede::stream t = cpu->workload(effort()).stream();
+      t.launch({.grid = 50}, busy_runs{runs.data(), 1000});
+      if (inside) {
+        t.defer([owned = std::make_shared<std::unique_ptr<cede::scheduler>>(std::move(cpu))](
+                    cudaStream_t) { owned->reset(); });
+      } else {
+        t.defer([keep = *cpu](cudaStream_t) {});
+        cpu.reset();
+      }
+      CHECK(t.synchronize_for(patience));
+    }
+    CHECK(eventually([&] { return device->streams == 0; }));
+  }
+  CHECK(runs == std::vector<int>(50, 2));
 }
 
 TEST_CASE("schedulers come and go, idle, busy and many at once") {

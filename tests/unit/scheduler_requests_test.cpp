@@ -6,11 +6,14 @@
 #include <doctest/doctest.h>
 
 #include <atomic>
+#include <functional>
 #include <memory>
 #include <thread>
+#include <utility>
 #include <vector>
 
 #include "scheduler_fixture.hpp"
+#include "support/forwarding_device.hpp"
 
 using namespace cede_test;
 
@@ -38,6 +41,17 @@ struct beside_training {
     std::this_thread::sleep_for(span);
     return trained == before;
   }
+};
+
+/// Calls `before` once, before the next word of a stream is written.
+class watched_writes : public forwarding_device {
+ public:
+  using forwarding_device::forwarding_device;
+  void write_value(cudaStream_t s, std::uint64_t* word, std::uint64_t value) override {
+    if (auto call = std::exchange(before, nullptr)) call();
+    forwarding_device::write_value(s, word, value);
+  }
+  std::function<void()> before;
 };
 
 }  // namespace
@@ -341,4 +355,47 @@ TEST_CASE("a hold-off keeps its workload out after a request, and after one nobo
   p.launch({.grid = 1}, count_runs{runs.data()});
   REQUIRE(p.synchronize_for(patience));
   CHECK(std::chrono::steady_clock::now() - begin < patience);
+}
+
+TEST_CASE("a request closed by another thread while its opener begins to wait ends once") {
+  auto watched = std::make_shared<watched_writes>(cede::detail::make_host_device({.sms = 2}));
+  cede::scheduler cpu(watched);
+  cede::workload first = cpu.workload(critical("first"));
+  cede::workload second = cpu.workload(critical("second"));
+  cede::workload train = cpu.workload(effort());
+  cede::stream s = first.stream(), s2 = second.stream(), t = train.stream();
+  std::atomic<int> trained{0}, served{0};
+  train.suspend();
+  t.launch({.grid = 1}, beside_training::note{&trained});
+  auto request = first.request();
+  auto other = second.request();
+  s.launch({.grid = 1}, beside_training::note{&served});
+  // The opener lets go of one request after the other: it is at the first when the second is
+  // closed.
+  watched->before = [&] { std::thread([&] { other.close(); }).join(); };
+  CHECK_FALSE(t.synchronize_for(1ms));
+  CHECK_FALSE(watched->before);
+  train.resume();
+  request.close();
+  REQUIRE(t.synchronize_for(patience));
+  CHECK(trained == 1);
+
+  // Had its hold been given back twice, requests of the workload would keep nobody out from now on,
+  // and launches without a request would count as part of one.
+  {
+    auto later = second.request();
+    t.launch({.grid = 1}, beside_training::note{&trained});
+    std::this_thread::sleep_for(30ms);
+    CHECK(trained == 1);
+  }
+  REQUIRE(t.synchronize_for(patience));
+  door d;
+  s2.launch({.grid = 1}, d.tile());
+  REQUIRE(d.reached());
+  t.launch({.grid = 1}, beside_training::note{&trained});
+  std::this_thread::sleep_for(30ms);
+  CHECK(trained == 2);
+  d.open();
+  REQUIRE(s2.synchronize_for(patience));
+  REQUIRE(t.synchronize_for(patience));
 }

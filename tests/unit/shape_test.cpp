@@ -69,3 +69,15 @@ TEST_CASE("validate names the launch, the axis, the value and the limit") {
   refused({.grid = 1, .block = 1, .shared = std::size_t{1} << 20U}, "shared memory");
   refused({.grid = 10, .block = 1, .cluster = 4}, "not a multiple of cluster");
 }
+
+TEST_CASE("validate refuses an axis that was set to zero afterwards") {
+  for (auto part : {&cede::shape::grid, &cede::shape::block, &cede::shape::cluster}) {
+    for (auto axis : {&cede::extent::x, &cede::extent::y, &cede::extent::z}) {
+      cede::shape s{.grid = 8, .block = 8};
+      (s.*part).*axis = 0;
+      CHECK_THROWS_WITH_AS(cede::validate(s, {}, "mine"),
+                           doctest::Contains("every axis of a grid, block or cluster is at least"),
+                           cede::invalid_argument);
+    }
+  }
+}

@@ -7,6 +7,7 @@
 #include <cede/detail/cuda_hook.hpp>
 #include <cede/detail/host_machine.hpp>
 #include <cede/device.hpp>
+#include <cede/error.hpp>
 #include <cede/host_device.hpp>
 
 #include <cstdint>
@@ -51,10 +52,19 @@ class adapter_device {
   adapter_device(const host_device& d)  // NOLINT(google-explicit-constructor)
       : inside_(std::make_shared<inside>(detail::make_host_device(d))) {}
 
-  [[nodiscard]] detail::device& machine() const { return *inside_->machine; }
+  /// Throws `contract_error` if this object was moved from, or the adapter it belongs to.
+  [[nodiscard]] detail::device& machine() const {
+    if (!inside_) {
+      throw contract_error(
+          "an adapter_device, or an adapter on one, that was moved from was used; use the object "
+          "it was moved to");
+    }
+    return *inside_->machine;
+  }
 
   /// Set-up only: may wait for the device the first times.
   [[nodiscard]] detail::adapter_words take_words() const {
+    detail::device& d = machine();
     {
       const std::scoped_lock lock(inside_->mutex);
       if (!inside_->spare.empty()) {
@@ -63,7 +73,6 @@ class adapter_device {
         return w;
       }
     }
-    detail::device& d = machine();
     detail::adapter_words w;
     w.host_gate = static_cast<detail::gate_words*>(d.words(sizeof(detail::gate_words), true));
     w.device_gate = static_cast<detail::gate_words*>(d.words(sizeof(detail::gate_words), false));

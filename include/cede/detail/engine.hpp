@@ -9,6 +9,7 @@
 //   engine_submit.hpp      what it launches
 //   engine_end.hpp         how it gives up
 //   engine_guard.hpp     the thread that notices when that one is stuck
+//   engine_last.hpp      where the last handle goes on a thread that cannot wait for the end
 //
 // Locks. `mutex_` guards everything gated and is never held across a driver call on a hot path. A
 // latency-critical stream has a lock of its own, taken only by its callers. The latency-critical
@@ -122,6 +123,16 @@ struct gated_call {
 inline gated_call*& this_thread_calls() {
   thread_local gated_call* innermost = nullptr;
   return innermost;
+}
+
+/// The calling thread, where it is one of a scheduler's own.
+struct own_thread {
+  const engine* owner = nullptr;
+  bool deferred = false;  ///< the one that runs what is given to `defer`
+};
+inline own_thread& this_thread_serves() {
+  thread_local own_thread here;
+  return here;
 }
 
 class engine : public std::enable_shared_from_this<engine> {

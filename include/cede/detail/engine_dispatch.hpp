@@ -16,6 +16,7 @@
 #include <chrono>
 #include <exception>
 #include <mutex>
+#include <string>
 #include <utility>
 
 CEDE_BEGIN_NAMESPACE
@@ -42,6 +43,7 @@ inline std::chrono::nanoseconds engine::pause_length(bool progressed) const {
 }
 
 inline void engine::dispatch_loop() {
+  this_thread_serves() = {this, false};
   ::prctl(PR_SET_TIMERSLACK, 1UL, 0UL, 0UL, 0UL);  // short sleeps are meant to be short
   ::prctl(PR_SET_NAME, "cede-dispatch", 0UL, 0UL, 0UL);
   device_->enter();
@@ -104,6 +106,12 @@ inline void engine::dispatch_loop() {
       verdict_.again = std::chrono::nanoseconds::max();
       options_.policy->decide({since_start(now), active, idle_since_, views_}, verdict_);
       for (const policy::action& a : verdict_.actions) {
+        if (a.workload >= views_.size()) {
+          throw contract_error(
+              "the policy named workload " + std::to_string(a.workload) + ", but was shown " +
+              std::to_string(views_.size()) +
+              "; policy::action::workload is an index into policy::view::workloads");
+        }
         workload_core& w = *gated_[a.workload];
         if (a.what == policy::verb::raise) {
           w.raised = true;

@@ -65,6 +65,7 @@ inline bool engine::something_on_device() const {
 }
 
 inline void engine::guard_loop() {
+  this_thread_serves() = {this, false};
   ::prctl(PR_SET_NAME, "cede-guard", 0UL, 0UL, 0UL);
   const double watchdog = watchdog_seconds();
   std::unique_lock lock(mutex_);
@@ -158,6 +159,7 @@ inline void engine::guard_loop() {
 
 /// Runs the callables given to `defer`, one after another.
 inline void engine::deferred_loop() {
+  this_thread_serves() = {this, true};
   ::prctl(PR_SET_NAME, "cede-deferred", 0UL, 0UL, 0UL);
   std::unique_lock lock(mutex_);
   while (true) {

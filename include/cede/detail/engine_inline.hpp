@@ -370,7 +370,8 @@ inline std::vector<std::shared_ptr<request_core>> engine::park_requests(std::thr
     bool first = false;
     {
       const std::scoped_lock lock(requests_mutex_);
-      first = r->parked++ == 0;
+      // Another thread may have closed it meanwhile: its hold is given back already.
+      first = r->parked++ == 0 && !r->closed;
     }
     if (!first) continue;
     r->work->open.fetch_sub(1);
