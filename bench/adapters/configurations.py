@@ -2,7 +2,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """Chooses one configuration for each body and size from a measured curve.
 
-usage: bench/adapters/configurations.py CURVE.csv [--bound US] > bench/adapters/configurations.inc
+usage: bench/adapters/configurations.py CURVE.csv [--bound US] > bench/adapters/configurations.csv
 
 CURVE.csv is what "bench-adapters --curve" prints: body, size, form, workers per SM, tiles per claim,
 chunk, overlap, ratio to native, turnaround P50, turnaround P99 (us), yields. Of the configurations whose
@@ -41,8 +41,8 @@ def best(points, bound):
 
 
 def choose(points, bound):
-    """Lines of configurations.inc."""
-    lines = ["// body, size, workers per SM, tiles per claim, overlap, chunk"]
+    """Lines of configurations.csv."""
+    lines = ["body,size,workers_per_sm,tiles_per_claim,overlap,chunk"]
     groups = collections.defaultdict(lambda: collections.defaultdict(list))
     for p in points:
         groups[p.body, SIZES.index(p.size)][p.form].append(p)
@@ -53,8 +53,7 @@ def choose(points, bound):
             workers, claim, overlap = p.workers, p.claim, p.overlap
         if forms["gated"]:
             chunk = best(forms["gated"], bound).chunk
-        lines.append(f'{{"{body}", problem_size::{SIZES[size]}, {workers}, {claim}, '
-                     f'{str(bool(overlap)).lower()}, {chunk}}},')
+        lines.append(f"{body},{SIZES[size]},{workers},{claim},{overlap},{chunk}")
     return lines
 
 
