@@ -20,7 +20,7 @@ namespace {
 
 /// The kernels of port_test.cu, behind the headers that they need.
 cede::rtc_source source() {
-  std::ifstream file(CEDE_TEST_DATA "/../gpu/port_kernels.hpp");
+  std::ifstream file(CEDE_SOURCE_ROOT "/tests/gpu/port_kernels.hpp");
   REQUIRE_MESSAGE(file, "tests/gpu/port_kernels.hpp is not there");
   return {.text =
               "#include <cooperative_groups.h>\n#include <cooperative_groups/reduce.h>\n"

@@ -59,7 +59,7 @@ inline std::size_t head_of(std::string_view text) {
 }
 
 /// A string literal's inside.
-inline std::string quoted(std::string_view text) {
+inline std::string in_quotes(std::string_view text) {
   std::string all = "\"";
   for (const char c : text) {
     if (c == '"' || c == '\\') all += '\\';
@@ -88,7 +88,7 @@ inline std::string rtc_text(const rtc_source& source, const std::vector<rtc_name
   const std::size_t head = head_of(text);
   const auto lines =
       std::count(text.begin(), text.begin() + static_cast<std::ptrdiff_t>(head), '\n');
-  const std::string file = quoted(source.name);
+  const std::string file = in_quotes(source.name);
   std::string all = "#include <cede/detail/rtc_device.hpp>\n#line 1 " + file + "\n";
   all += text.substr(0, head);
   all += "\n#include <cede/port/begin.hpp>\n#line " + std::to_string(lines + 1) + " " + file + "\n";
@@ -98,7 +98,7 @@ inline std::string rtc_text(const rtc_source& source, const std::vector<rtc_name
     const std::string number = std::to_string(i);
     const rtc_name& n = names[i];
     const std::string mine = "cede_rtc_kernel_" + number;
-    all.append("#line ").append(std::to_string(i + 1)).append(" ").append(quoted(rtc_name_file));
+    all.append("#line ").append(std::to_string(i + 1)).append(" ").append(in_quotes(rtc_name_file));
     all.append("\nusing ").append(mine).append(" = ::cede::detail::");
     if (n.signature.empty()) {
       all.append("rtc_ported<&(").append(n.name).append("), ");
