@@ -5,7 +5,7 @@
 #include <cede/body.hpp>
 #include <cede/config.hpp>
 #include <cede/detail/adapter.hpp>
-#include <cede/detail/operation.hpp>
+#include <cede/detail/deadline.hpp>
 #include <cede/detail/plan.hpp>
 #include <cede/detail/registration.hpp>
 #include <cede/shape.hpp>
@@ -96,17 +96,13 @@ class preemptible {
   }
 
   /// Queues the launch on a stream: anew if it is finished, else from where it stopped. Throws
-  /// `contract_error` while it is running, and what the device refuses it with: then it is not
-  /// running, and may be launched again. Does not wait, except for what a refusal in the middle of
-  /// it leaves running (gated form).
+  /// `contract_error` while it is running, and what the device refuses it with; it may then be
+  /// launched again. Does not wait, unless a part of it went out before another was refused.
   void launch(cudaStream_t stream) {
     must_own("launch");
-    if (running()) {
-      throw contract_error(
-          "launch of " + std::string(entry().name) +
-          ": it is still running; wait() for it, after yield() if it is to leave early");
-    }
-    if (cursor_ >= tiles_) {
+    must_be_idle("launch()", "wait() for it, after yield() if it is to leave early");
+    const bool anew = cursor_ >= tiles_;
+    if (anew) {
       ++words_.ordinal;
       cursor_ = 0;
     }
@@ -127,12 +123,18 @@ class preemptible {
                   .device_gate = words_.device_gate,
                   .published = words_.published,
                   .records = words_.records};
-    detail::device& d = device_.machine();
-    if (plan_.how == form::persistent) {
-      detail::fill_persistent(what, plan_, tiles_ - cursor_, d.facts().watchers, words_.memory);
-      d.submit(stream, what);
-    } else {
-      submit_chunks(stream, what);
+    bool some_went = false;
+    try {
+      submit(stream, what, some_went);
+    } catch (...) {
+      if (some_went) {
+        read_cursor_back(stream);
+        launched_ = true;
+      } else if (anew) {
+        --words_.ordinal;
+        cursor_ = tiles_;
+      }
+      throw;
     }
     running_ = true;
     launched_ = true;
@@ -180,7 +182,7 @@ class preemptible {
   /// past the end. Waits for the device.
   void seek(std::uint64_t tile) {
     must_own("seek");
-    if (running()) throw contract_error("seek() while the launch is running; wait() for it first");
+    must_be_idle("seek()", "wait() for it first");
     if (tile >= tiles_) {
       throw invalid_argument("seek() to tile " + std::to_string(tile) + " of " +
                              std::to_string(tiles_));
@@ -212,51 +214,52 @@ class preemptible {
     return detail::entry_for<Body, By, !detail::trait_whole<Body>()>(body_, shape_);
   }
 
-  void submit_chunks(cudaStream_t stream, detail::submission& what) {
-    detail::device& d = device_.machine();
-    for (std::uint64_t at = cursor_; at < tiles_;) {
-      const bool first = at == cursor_;
-      // A raise in the middle of a huge grid needs no more blocks to fall through.
-      what.count = std::min(plan_.chunk, tiles_ - at);
-      at += what.count;
-      what.limit = at;
-      what.closes = at == tiles_ || (at - cursor_) / plan_.chunk >= max_chunks;
-      try {
-        d.submit(stream, what);
-      } catch (const error&) {
-        if (!first) recover(stream);
-        throw;
-      }
-      if (what.closes) break;
-    }
-  }
-  /// The chunks that were taken run, the one that would have closed them will not come: finds out
-  /// how far they got.
-  void recover(cudaStream_t stream) {
-    detail::device& d = device_.machine();
-    d.synchronize(stream);
-    const auto word = [&](const std::uint64_t& on_device) {
-      d.copy(words_.lane, words_.scratch, &on_device, sizeof on_device);
-      d.synchronize(words_.lane);
-      return *words_.scratch;
-    };
-    std::uint64_t reached = word(words_.slot->cursor);
-    if ((reached & protocol::raised_bit) != 0) reached = word(words_.slot->stopped_at);
-    cursor_ = std::min(reached, tiles_);
-    if (cursor_ < tiles_) {
-      set_slot_cursor(cursor_);
-    } else {
-      launched_ = true;
-      settle();
-    }
-  }
-
   void must_own(const char* call) const {
     if (!owned_) {
       throw contract_error(std::string(call) + "() on a preemptible launch of " +
                            std::string(entry().name) +
                            " that was moved from; use the object it was moved to");
     }
+  }
+  /// A device that has failed says so: its launch would seem to run for ever.
+  void must_be_idle(const char* call, const char* remedy) {
+    if (!running()) return;
+    device_.machine().check();
+    throw contract_error(std::string(call) + " of " + std::string(entry().name) +
+                         ": it is still running; " + remedy);
+  }
+  /// `some_went`: a part of the launch is on the stream.
+  void submit(cudaStream_t stream, detail::submission& what, bool& some_went) {
+    detail::device& d = device_.machine();
+    if (plan_.how == form::persistent) {
+      detail::fill_persistent(what, plan_, tiles_ - cursor_, d.facts().watchers, words_.memory);
+      d.submit(stream, what);
+      return;
+    }
+    for (std::uint64_t at = cursor_; at < tiles_;) {
+      // A raise in the middle of a huge grid needs no more blocks to fall through.
+      what.count = std::min(plan_.chunk, tiles_ - at);
+      at += what.count;
+      what.limit = at;
+      what.closes = at == tiles_ || (at - cursor_) / plan_.chunk >= max_chunks;
+      d.submit(stream, what);
+      some_went = true;
+      if (what.closes) break;
+    }
+  }
+  /// Chunks have gone out and nothing will close them: waits for them and goes on from what they
+  /// have executed.
+  void read_cursor_back(cudaStream_t stream) {
+    detail::device& d = device_.machine();
+    d.synchronize(stream);
+    const auto read = [&](const void* word) {
+      d.copy(words_.lane, words_.scratch, word, sizeof *words_.scratch);
+      d.synchronize(words_.lane);
+      return *words_.scratch;
+    };
+    const std::uint64_t at = read(&words_.slot->cursor);
+    cursor_ = (at & protocol::raised_bit) == 0 ? at : read(&words_.slot->stopped_at);
+    set_slot_cursor(cursor_);
   }
   bool running() {
     if (!running_) return false;

@@ -7,6 +7,9 @@
 
 #include <atomic>
 #include <chrono>
+#include <cstdint>
+#include <functional>
+#include <string_view>
 #include <thread>
 #include <utility>
 #include <vector>
@@ -210,6 +213,86 @@ TEST_CASE("forms follow the body, and what it forbids is refused") {
                   cede::not_supported);
 }
 
+TEST_CASE("a launch that the device refuses is as if it had not been asked for") {
+  bool refuse = false;
+  const cede::adapter_device device{
+      cede::host_device{.sms = 2, .fault = [&](std::string_view operation, std::uint64_t) {
+                          return refuse && operation == "submit" ? 2 : 0;
+                        }}};
+  for (form f : {form::persistent, form::gated}) {
+    std::vector<int> hits(50);
+    {
+      cede::preemptible job{cede::shape{.grid = 50}, count_tiles{hits.data()}, {.form = f}, device};
+      CHECK_THROWS_AS(job.launch(nullptr), cede::error);  // no stream of this device
+      refuse = true;
+      CHECK_THROWS_AS(job.launch(), cede::device_error);
+      refuse = false;
+      CHECK_FALSE(job.finished());
+      job.wait();  // for nothing
+    }
+    cede::preemptible job{cede::shape{.grid = 50}, count_tiles{hits.data()}, {.form = f}, device};
+    for (int i = 1; i < 3; ++i) {
+      job.launch();
+      CHECK(job.wait_for(10s));
+      CHECK(job.finished());
+      CHECK(hits == std::vector<int>(50, i));
+      refuse = true;
+      CHECK_THROWS_AS(job.launch(), cede::device_error);
+      refuse = false;
+      CHECK(job.finished());
+    }
+  }
+}
+
+TEST_CASE("chunks that went out before another was refused are not run again") {
+  for (const bool leaves : {false, true}) {
+    CAPTURE(leaves);
+    std::function<void()> yield;
+    std::atomic<bool> go{false};
+    const cede::adapter_device device{
+        cede::host_device{.sms = 2, .fault = [&](std::string_view operation, std::uint64_t nth) {
+                            if (operation != "submit" || nth != 4) return 0;
+                            if (leaves) yield();
+                            go = true;
+                            return 2;
+                          }}};
+    std::vector<int> hits(100);
+    cede::preemptible job{cede::shape{.grid = 100},
+                          hold{&go, hits.data()},
+                          {.form = form::gated, .chunk = 10},
+                          device};
+    yield = [&] { job.yield(); };
+    CHECK_THROWS_AS(job.launch(), cede::device_error);
+    CHECK_FALSE(job.finished());
+    CHECK((leaves ? job.cursor() <= 2 : job.cursor() == 30));
+    job.launch();
+    CHECK(job.wait_for(10s));
+    CHECK(job.finished());
+    CHECK(hits == std::vector<int>(100, 1));
+  }
+}
+
+TEST_CASE("a limit as long as time itself is a limit, and what was measured moves along") {
+  const auto device = two_sms();
+  std::atomic<bool> go{false};
+  std::vector<int> hits(2);
+  cede::preemptible job{cede::shape{.grid = 2}, hold{&go, hits.data()}, {}, device};
+  job.launch();
+  CHECK_FALSE(job.wait_for(1ms));
+  std::thread later([&] {
+    std::this_thread::sleep_for(5ms);
+    go = true;
+  });
+  CHECK(job.wait_for(std::chrono::nanoseconds::max()));
+  later.join();
+  CHECK(job.finished());
+  const auto longest = job.longest_tile();
+  CHECK(longest > 0ns);
+  cede::preemptible moved{std::move(job)};
+  CHECK(moved.longest_tile() == longest);
+  CHECK(moved.leaving_bound() >= longest);
+}
+
 TEST_CASE("a device that fails is noticed by who waits, and by the destructor without a throw") {
   const cede::adapter_device device{
       cede::host_device{.sms = 1, .fault = [](std::string_view operation, std::uint64_t nth) {
@@ -219,62 +302,7 @@ TEST_CASE("a device that fails is noticed by who waits, and by the destructor wi
   cede::preemptible job{cede::shape{.grid = 50}, count_tiles{hits.data()}, {}, device};
   job.launch();
   CHECK_THROWS_AS(job.wait(), cede::device_error);
-}
-
-TEST_CASE("a launch that the device refuses is not running, and runs when it is made again") {
-  for (const form how : {form::persistent, form::gated}) {
-    for (const std::uint64_t refused : {1U, 2U, 4U}) {
-      // Ten chunks; the persistent form has one submission only.
-      if (how == form::persistent && refused > 1) continue;
-      std::vector<int> hits(100);
-      cede::adapter_device on{
-          cede::host_device{.sms = 2, .fault = [refused](std::string_view call, std::uint64_t nth) {
-                              return call == "submit" && nth == refused ? 2 : 0;
-                            }}};
-      cede::preemptible job{
-          {.grid = 100, .block = 2}, count_tiles{hits.data()}, {.form = how, .chunk = 10}, on};
-      CHECK_THROWS_AS(job.launch(), cede::error);
-      CHECK_FALSE(job.finished());
-      CHECK_NOTHROW(job.wait());
-      while (!job.finished()) {
-        job.launch();
-        job.wait();
-      }
-      CHECK(hits == std::vector<int>(100, 1));
-      job.launch();
-      job.wait();
-      CHECK(job.finished());
-      CHECK(hits == std::vector<int>(100, 2));
-    }
-  }
-}
-
-TEST_CASE("a stream that does not exist is refused, and the launch lives") {
-  std::vector<int> hits(10);
-  cede::preemptible job{{.grid = 10, .block = 1}, count_tiles{hits.data()}, {}, two_sms()};
-  int nothing = 0;
-  CHECK_THROWS_AS(job.launch(reinterpret_cast<cudaStream_t>(&nothing)), cede::error);
-  CHECK_FALSE(job.finished());
-  job.launch();
-  job.wait();
-  CHECK(hits == std::vector<int>(10, 1));
-}
-
-TEST_CASE("a wait without a limit and one of the longest time there is") {
-  std::vector<int> hits(10);
-  cede::preemptible job{{.grid = 10, .block = 1}, count_tiles{hits.data()}, {}, two_sms()};
-  job.launch();
-  CHECK(job.wait_for(std::chrono::nanoseconds::max()));
-  CHECK(job.finished());
-}
-
-TEST_CASE("what a launch has learned of its tiles moves with it") {
-  std::atomic<bool> go{true};
-  std::vector<int> hits(4);
-  cede::preemptible job{{.grid = 4, .block = 1}, hold{&go, hits.data()}, {}, two_sms()};
-  job.launch();
-  job.wait();
-  const auto longest = job.longest_tile();
-  auto moved = std::move(job);
-  CHECK(moved.longest_tile() == longest);
+  // It does not run any more, and waiting for it would not help.
+  CHECK_THROWS_AS(job.launch(), cede::device_error);
+  CHECK_THROWS_AS(job.seek(3), cede::device_error);
 }

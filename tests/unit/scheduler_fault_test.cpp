@@ -247,6 +247,39 @@ TEST_CASE("a submission that the device refuses fails the scheduler, not the dev
   device->check();
 }
 
+TEST_CASE(
+    "what a callable dropped by a failure owns may call the scheduler, and be its last handle") {
+  struct model {
+    cede::scheduler scheduler;
+    cede::stream stream;
+    std::atomic<int>* told;
+    ~model() {
+      try {
+        stream.synchronize();
+      } catch (const cede::device_error&) {
+        ++*told;
+      }
+    }
+  };
+  fault_plan plan{"tile", 1};
+  std::atomic<int> n{0}, told{0};
+  auto device = cede::detail::make_host_device({.sms = 1, .fault = plan.function()});
+  {
+    cede::scheduler cpu(device);
+    cede::workload asleep = cpu.workload(effort("asleep"));
+    cede::stream t = asleep.stream();
+    cede::stream other = cpu.workload(effort("other")).stream();
+    asleep.suspend();
+    auto owned = std::make_shared<model>(cpu, other, &told);
+    t.defer([owned](cudaStream_t) {});
+    owned.reset();
+    plan.armed = true;
+    other.launch({.grid = 1}, note{&n});
+  }
+  CHECK(eventually([&] { return told == 1; }));
+  CHECK(eventually([&] { return device.use_count() == 1; }));
+}
+
 TEST_CASE("a policy that names a workload there is none of fails its scheduler, in words") {
   struct astray final : cede::scheduling_policy {
     void decide(const cede::policy::view& v, cede::policy::verdict& out) override {

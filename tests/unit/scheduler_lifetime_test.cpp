@@ -498,6 +498,34 @@ TEST_CASE("the last handle of a scheduler goes with a deferred callable, or insi
   CHECK(runs == std::vector<int>(50, 2));
 }
 
+TEST_CASE("what a cancelled callable owns may call the scheduler as it is destroyed") {
+  struct model {
+    cede::stream stream;
+    std::atomic<int>* gone;
+    ~model() {
+      stream.synchronize();
+      gone->fetch_add(1);
+    }
+  };
+  captured_stderr err;
+  std::atomic<int> gone{0};
+  std::vector<int> runs(1);
+  {
+    cede::scheduler cpu(cede::host_device{.sms = 1});
+    cede::workload asleep = cpu.workload(effort("asleep"));
+    cede::stream t = asleep.stream();
+    cede::stream other = cpu.workload(effort("other")).stream();
+    asleep.suspend();
+    auto owned = std::make_shared<model>(other, &gone);
+    t.defer([owned](cudaStream_t) { FAIL("it was cancelled"); });
+    owned.reset();
+    other.launch({.grid = 1}, busy_runs{runs.data(), 100000});
+  }
+  CHECK(gone == 1);
+  CHECK(runs[0] == 1);
+  CHECK(err.says("cancelled"));
+}
+
 TEST_CASE("schedulers come and go, idle, busy and many at once") {
   std::vector<int> runs(16);
   for (int i = 0; i < 60; ++i) {

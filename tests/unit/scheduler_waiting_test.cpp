@@ -4,7 +4,10 @@
 
 #include <doctest/doctest.h>
 
+#include <atomic>
+#include <functional>
 #include <memory>
+#include <string>
 #include <thread>
 #include <vector>
 
@@ -238,6 +241,86 @@ TEST_CASE_FIXTURE(
   REQUIRE(t.synchronize_for(patience));
   CHECK(contains(message, "defer"));
   REQUIRE(other.synchronize_for(patience));
+}
+
+TEST_CASE_FIXTURE(two_workloads, "waiting for oneself by way of other streams throws") {
+  cede::stream other = train.stream();
+  cede::stream third = train.stream();
+  t.run([&](cudaStream_t) {
+    cede::event before = s.record();
+    other.wait(t.record());
+    third.wait(other.record());
+    up(third);
+    s.wait(third.record());
+    up(s);
+    CHECK(contains(message_of<cede::contract_error>([&] { third.synchronize(); }),
+                   "stream train/2: it waits for stream train/0"));
+    CHECK_THROWS_AS(static_cast<void>(other.synchronize_for(1h)), cede::contract_error);
+    CHECK_THROWS_AS(third.record().synchronize(), cede::contract_error);
+    CHECK_THROWS_AS(third.run([](cudaStream_t) { FAIL("it was refused"); }), cede::contract_error);
+    CHECK_THROWS_AS(s.synchronize(), cede::contract_error);
+    CHECK_THROWS_AS(serve.synchronize(), cede::contract_error);
+    CHECK(before.synchronize_for(patience));  // what came before the wait does not wait
+  });
+  REQUIRE(third.synchronize_for(patience));
+  REQUIRE(s.synchronize_for(patience));
+  check(2);
+}
+
+TEST_CASE_FIXTURE(two_workloads,
+                  "a deferred callable that waits for another one is told, however it waits") {
+  cede::scheduler small(device, {.max_queued = 3});
+  cede::workload learn = small.workload(effort("learn"));
+  cede::stream a = learn.stream(), b = learn.stream(), c = learn.stream(), d = learn.stream();
+  std::atomic<bool> queued{false};
+  std::string through_another, by_run, by_full_queue;
+  a.defer([&](cudaStream_t) {
+    while (!queued) std::this_thread::sleep_for(1ms);
+    through_another = message_of<cede::contract_error>([&] { b.synchronize(); });
+    by_run = message_of<cede::contract_error>([&] { c.run([](cudaStream_t) {}); });
+    by_full_queue = message_of<cede::contract_error>([&] {
+      for (int i = 0; i < 5; ++i) d.launch({.grid = 1}, step_up{values.data(), i, &wrong});
+    });
+  });
+  c.defer([](cudaStream_t) {});
+  d.defer([](cudaStream_t) {});
+  b.wait(c.record());
+  queued = true;
+  REQUIRE(a.synchronize_for(patience));
+  CHECK(contains(through_another, "on stream learn/2"));
+  CHECK(contains(by_run, "defer"));
+  CHECK(contains(by_full_queue, "its queue is full"));
+  for (auto* stream : {&b, &c, &d}) REQUIRE(stream->synchronize_for(patience));
+  CHECK(values[0] == 2);  // the queue held that many behind the deferred callable
+  CHECK(wrong == 0);
+}
+
+TEST_CASE_FIXTURE(two_workloads, "waits for a suspended workload wait aloud") {
+  struct {
+    const char* words;
+    std::function<void()> wait;
+  } const waits[] = {
+      {"stream train/0, whose workload 'train' is suspended", [&] { t.synchronize(); }},
+      {"stream train/0, whose workload 'train' is suspended", [&] { t.run([](cudaStream_t) {}); }},
+      {"stream serve/0, which waits for stream train/0, whose workload 'train'",
+       [&] {
+         s.wait(t.record());
+         up(s);
+         s.synchronize();
+       }},
+  };
+  for (const auto& one : waits) {
+    captured_stderr err;
+    train.suspend();
+    up(t);
+    std::thread later([&] {
+      CHECK(eventually([&] { return err.says(one.words); }));
+      train.resume();
+    });
+    one.wait();
+    later.join();
+  }
+  check(4);
 }
 
 TEST_CASE_FIXTURE(two_workloads,

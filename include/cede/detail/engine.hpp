@@ -3,6 +3,7 @@
 //
 //   engine_inline.hpp    the latency-critical path: on the caller's thread, atomics only
 //   engine_queue.hpp     what callers do to gated streams: queue, wait, suspend
+//   engine_behind.hpp      what a wait waits for, also by way of other streams
 //   engine_foreign.hpp     streams and events of the program's own
 //   engine_dispatch.hpp  the one thread that submits, collects and asks the policy
 //   engine_collect.hpp     what it reads
@@ -116,7 +117,6 @@ inline run_hold*& this_thread_runs() {
 struct gated_call {
   engine* owner = nullptr;
   stream_core* stream = nullptr;
-  bool deferred = false;
   gated_call* outer = nullptr;
 };
 /// The innermost one of this thread.
@@ -246,6 +246,7 @@ class engine : public std::enable_shared_from_this<engine> {
     stream_point until;
     cudaEvent_t foreign = nullptr;  ///< of ours: done when what the program waits for is
     std::vector<std::shared_ptr<request_core>> parked;
+    std::uint64_t after = 0;  ///< newest value of the stream in front of the wait
   };
 
   // inline
@@ -262,8 +263,12 @@ class engine : public std::enable_shared_from_this<engine> {
   void unpark_requests(const std::vector<std::shared_ptr<request_core>>& parked);
   void mark_waiting_calls(bool begin);
   bool held_back(const stream_core& s) const;
+  template <class F>
+  stream_core* find_behind(const stream_point& p, F&& looked_for);
+  void refuse_wait_for_oneself(const stream_point& p, const char* why = "");
+  void tell_of_suspension(const stream_point& p, clock::time_point& looked, bool& told);
   bool await_inline(const activity_words& a, std::uint64_t number, clock::time_point deadline,
-                    const stream_core* s);
+                    stream_core* s);
 
   // dispatch
   void dispatch_loop();
@@ -309,6 +314,7 @@ class engine : public std::enable_shared_from_this<engine> {
   void drop_queues();
   void cancel_suspended();
   void cancel_stream(stream_core& s);
+  void discard(operation& op);
   void publish_done(stream_core& s);
   void await_device() noexcept;
   void wake_dispatcher();

@@ -56,13 +56,24 @@ inline void engine::drop_queues() {
     for (auto& s : w->busy) {
       left_running_.push_back(s->lane);
       while (!s->queue.empty()) {
-        spare_events_of(s->queue.back());
+        discard(s->queue.back());
         s->queue.pop_back();
       }
     }
     w->busy.clear();
   }
   outstanding_ = 0;
+}
+
+/// An operation that will not happen. What a deferred callable owns may call the scheduler as it is
+/// destroyed: that is done without the lock, by the thread that runs those callables. Call with the
+/// lock.
+inline void engine::discard(operation& op) {
+  spare_events_of(op);
+  if (auto* opaque = std::get_if<opaque_work>(&op.work); opaque != nullptr && opaque->deferred) {
+    deferred_queue_.emplace_back([owner = std::move(opaque->deferred)] {});
+    deferred_wake_.notify_one();
+  }
 }
 
 /// Takes back what has not been submitted; who waits for it is told. Call with the lock.
@@ -76,7 +87,7 @@ inline void engine::cancel_stream(stream_core& s) {
                     ": its work was cancelled because its scheduler ended while the workload, "
                     "or one it waited for, was suspended"));
     }
-    spare_events_of(op);
+    discard(op);
     s.queue.pop_back();
     --outstanding_;
     ++dropped;

@@ -255,6 +255,7 @@ inline void engine::block_stream(stream_core& s, blocker b, cudaEvent_t theirs) 
                             until->work->inline_path ? &until->activity->completed : until->done,
                             b.until.number);
       }
+      b.after = s.last_write;
       ++s.blockers;
     });
     const std::scoped_lock requests(requests_mutex_);

@@ -4,6 +4,7 @@
 
 #include <cede/config.hpp>
 #include <cede/detail/engine.hpp>
+#include <cede/detail/engine_behind.hpp>
 #include <cede/detail/engine_inline.hpp>
 
 #include <algorithm>
@@ -143,6 +144,9 @@ inline std::uint64_t engine::enqueue(stream_core& s, operation op, cudaEvent_t t
                            ": its queue is full and the caller runs inside its own "
                            "run(), which must return first; launch outside run()");
     }
+    if (!quiet_ && !s.queue.empty())
+      refuse_wait_for_oneself({s.shared_from_this(), s.queue.front().number},
+                              "its queue is full, and ");
     if (!park_while_full) {
       lock.unlock();
       park_while_full = std::make_unique<parked_requests>(*this);
@@ -261,16 +265,27 @@ void engine::gated_run(stream_core& s, F&& f) {
   auto turn = std::make_shared<admission>();
   operation op;
   op.work = opaque_work{turn, {}, false, {}};
-  enqueue(s, std::move(op));
+  const stream_point here{s.shared_from_this(), enqueue(s, std::move(op))};
   {
     const parked_requests parked(*this);
+    auto looked = clock::now();
+    bool told = false;
     std::unique_lock lock(mutex_);
-    finished_.wait(lock, [&] { return turn->granted || turn->refused; });
+    try {
+      refuse_wait_for_oneself(here);
+    } catch (...) {
+      turn->called = true;  // when its turn comes it is over at once
+      throw;
+    }
+    while (!turn->granted && !turn->refused) {
+      finished_.wait_for(lock, std::chrono::milliseconds(200));
+      tell_of_suspension(here, looked, told);
+    }
     if (turn->refused) std::rethrow_exception(turn->refused);
     s.inside_run.store(std::this_thread::get_id());
   }
   const device_scope current(*device_);
-  gated_call call{this, &s, false, this_thread_calls()};
+  gated_call call{this, &s, this_thread_calls()};
   this_thread_calls() = &call;
   auto end = [&] {
     this_thread_calls() = call.outer;
@@ -357,9 +372,11 @@ inline std::vector<stream_point> engine::newest(workload_core* w) {
 /// Waits for a word that a latency-critical stream writes: looks at it, briefly without pause, and
 /// asks the device from time to time, so that a dead one is noticed.
 inline bool engine::await_inline(const activity_words& a, std::uint64_t number,
-                                 clock::time_point deadline, const stream_core* s) {
+                                 clock::time_point deadline, stream_core* s) {
   const auto begin = clock::now();
   auto last_check = begin;
+  auto looked = begin;
+  bool told = false;
   std::optional<parked_requests> giving_way;
   for (unsigned turn = 0;; ++turn) {
     if (atomics::load<protocol::order::acquire, protocol::scope::system>(a.completed) >= number)
@@ -382,6 +399,10 @@ inline bool engine::await_inline(const activity_words& a, std::uint64_t number,
         fail(std::current_exception());
         throw;
       }
+      if (giving_way && deadline == clock::time_point::max()) {
+        const std::scoped_lock lock(mutex_);
+        tell_of_suspension({s->shared_from_this(), number}, looked, told);
+      }
     }
     // Spinning is for answers that are about to come; a long one does not need a core.
     if (now - begin > std::chrono::milliseconds(5))
@@ -397,11 +418,9 @@ inline bool engine::wait_for(const stream_point& p, clock::time_point deadline) 
     if (s.work->inline_path) collect_answers();
     return true;
   }
-  if (s.inside_run.load() == std::this_thread::get_id()) {
-    throw contract_error(
-        "stream " + s.name +
-        ": waiting for it inside its own run() would wait for "
-        "itself; synchronise the raw stream that was passed in, or wait after run()");
+  if (may_wait_for_oneself()) {
+    const std::scoped_lock lock(mutex_);
+    refuse_wait_for_oneself(p);
   }
   if (s.work->inline_path) {
     if (!await_inline(*s.activity, p.number, deadline, &s)) return false;
@@ -409,18 +428,9 @@ inline bool engine::wait_for(const stream_point& p, clock::time_point deadline) 
     return true;
   }
   const parked_requests parked(*this);
+  auto looked = clock::now();
+  bool told = false;
   std::unique_lock lock(mutex_);
-  const gated_call* here = this_thread_calls();
-  if (here != nullptr && here->deferred && here->owner == this &&
-      std::any_of(s.queue.begin(), s.queue.end(), [&](const operation& op) {
-        const auto* opaque = std::get_if<opaque_work>(&op.work);
-        return opaque != nullptr && opaque->is_deferred && op.number <= p.number;
-      })) {
-    throw contract_error("stream " + s.name +
-                         ": waiting inside a callable given to defer() for one that was given to "
-                         "defer() as well would wait for itself, they run on one thread; use "
-                         "run(), or wait elsewhere");
-  }
   while (!is_done(p)) {
     if (has_failed_.load()) {
       lock.unlock();
@@ -433,6 +443,7 @@ inline bool engine::wait_for(const stream_point& p, clock::time_point deadline) 
     }
     if (deadline == clock::time_point::max()) {
       finished_.wait_for(lock, std::chrono::milliseconds(200));
+      tell_of_suspension(p, looked, told);
     } else if (finished_.wait_until(lock, deadline) == std::cv_status::timeout && !is_done(p)) {
       return false;
     }

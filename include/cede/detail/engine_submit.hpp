@@ -88,7 +88,7 @@ inline void engine::submit_operation(stream_core& s, operation& op, std::uint32_
                                     call = std::move(opaque->deferred)] {
         const device_scope current(*device_);
         self->inside_run.store(std::this_thread::get_id());
-        gated_call here{this, self.get(), true, nullptr};
+        gated_call here{this, self.get(), nullptr};
         this_thread_calls() = &here;
         try {
           call(self->lane);

@@ -3,6 +3,7 @@
 #pragma once
 
 #include <cede/config.hpp>
+#include <cede/detail/deadline.hpp>
 #include <cede/detail/plan.hpp>
 #include <cede/device.hpp>
 
@@ -20,15 +21,7 @@ CEDE_BEGIN_NAMESPACE
 
 namespace detail {
 
-using clock = std::chrono::steady_clock;
-
 struct stream_core;
-
-/// `limit` from now, or the end of time where that is farther than the clock can tell.
-inline clock::time_point deadline_after(std::chrono::nanoseconds limit) {
-  const auto now = clock::now();
-  return limit < clock::time_point::max() - now ? now + limit : clock::time_point::max();
-}
 
 /// Bytes of a body, small ones without an allocation of their own.
 class body_bytes {
