@@ -16,7 +16,6 @@
 namespace bench {
 
 struct monte_carlo {
-  static constexpr bool barrier_free = true;
   static constexpr unsigned pairs = 16;
   static constexpr unsigned threads = 256;
   static constexpr unsigned max_threads = threads;

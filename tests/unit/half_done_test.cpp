@@ -235,10 +235,12 @@ struct keeps_too_much {
     int small;
   };
   static constexpr bool independent = true;
+  std::atomic<bool>* runs;
   void operator()(cede::block b) const {
     struct larger {
       long long a[4];
     };
+    runs->store(true);
     while (!b.should_yield()) std::this_thread::sleep_for(10us);
     b.state<larger>().a[0] = 1;
   }
@@ -262,9 +264,11 @@ TEST_CASE("state that is not there, or larger than declared, is refused in words
                          cede::device_error);
   }
   const cede::adapter_device device{cede::host_device{.sms = 1}};
-  cede::preemptible job{cede::shape{.grid = 1}, keeps_too_much{}, {}, device};
+  std::atomic<bool> runs{false};
+  cede::preemptible job{cede::shape{.grid = 1}, keeps_too_much{&runs}, {}, device};
   job.launch();
-  std::this_thread::sleep_for(1ms);
+  // Told to leave before it runs, it would never come to ask for its state.
+  while (!runs) std::this_thread::sleep_for(10us);
   job.yield();
   CHECK_THROWS_WITH_AS(job.wait(), doctest::Contains("the body declares 4"), cede::device_error);
 }
