@@ -6,14 +6,13 @@
 #include <cede/config.hpp>
 #include <cede/detail/engine.hpp>
 
-#include <algorithm>
 #include <cstdint>
+#include <deque>
 #include <map>
 #include <string>
 #include <thread>
 #include <utility>
 #include <variant>
-#include <vector>
 
 CEDE_BEGIN_NAMESPACE
 
@@ -23,7 +22,8 @@ namespace detail {
 /// which `looked_for(stream, operation)` is true; its stream, or null. Call with the lock.
 template <class F>
 stream_core* engine::find_behind(const stream_point& p, F&& looked_for) {
-  std::vector<stream_point> todo{p};
+  std::deque<stream_point> todo;
+  todo.push_back(p);
   std::map<const stream_core*, std::uint64_t> seen;  // up to which number
   while (!todo.empty()) {
     const stream_point at = std::move(todo.back());
