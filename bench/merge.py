@@ -38,7 +38,8 @@ def merge(parts):
         own = {k: context[k] for k in KEYS if k in context}
         same = all(own.get(k) == newest.get(k) for k in KEYS if k != "date")
         merged.append(row if same else {**row, "context": own})
-    return {"context": newest, "benchmarks": merged}
+    # Nothing of the machine but what was measured on.
+    return {"context": {k: newest[k] for k in KEYS if k in newest}, "benchmarks": merged}
 
 
 def main():
