@@ -68,14 +68,20 @@ CEDE_BODY constexpr std::size_t trait_state_bytes() {
 
 namespace detail {
 
+/// What the compiler writes behind `key` in the name of a function template; `otherwise` if it does
+/// not.
+constexpr std::string_view written_behind(std::string_view key, std::string_view whole,
+                                          std::string_view otherwise) {
+  const auto begin = whole.find(key);
+  if (begin == std::string_view::npos) return otherwise;
+  const auto end = whole.find_first_of(";]", begin);
+  return whole.substr(begin + key.size(), end - begin - key.size());
+}
+
 /// The name of a type as the compiler writes it, for messages and timelines.
 template <class T>
 std::string_view type_name() {
-  const std::string_view whole = __PRETTY_FUNCTION__;
-  const auto begin = whole.find("T = ");
-  if (begin == std::string_view::npos) return "body";
-  const auto end = whole.find_first_of(";]", begin);
-  return whole.substr(begin + 4, end - begin - 4);
+  return written_behind("T = ", __PRETTY_FUNCTION__, "body");
 }
 
 // The parameter types of a call operator that is not a template, after the leading block.

@@ -90,11 +90,7 @@ namespace detail {
 /// The name of a function as the compiler writes it.
 template <auto F>
 std::string_view function_name() {
-  const std::string_view all = __PRETTY_FUNCTION__;
-  const auto begin = all.find("F = ");
-  if (begin == std::string_view::npos) return "kernel";
-  const auto end = all.find_first_of(";]", begin);
-  return all.substr(begin + 4, end - begin - 4);
+  return written_behind("F = ", __PRETTY_FUNCTION__, "kernel");
 }
 
 /// Offsets of the members of a `pack<A...>`.
