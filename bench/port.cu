@@ -142,21 +142,12 @@ struct stencil {
 constexpr int launches = 8;
 
 template <class Body>
-class runs {
- public:
-  runs(const cede::shape& s, const Body& body, const cede::launch_options& o) {
-    for (int i = 0; i < launches; ++i) made_.emplace_back(s, body, o);
-  }
-  double time(bench::timer& clock) {
-    const double us = clock.time(
-        [&](int i) { made_[static_cast<std::size_t>(i)].launch(clock.stream()); }, launches, true);
-    for (auto& job : made_) bench::await_left(job);
-    return us;
-  }
-
- private:
-  std::deque<cede::preemptible<Body>> made_;
-};
+std::deque<cede::preemptible<Body>> jobs(const cede::shape& s, const Body& body,
+                                         const cede::launch_options& o) {
+  std::deque<cede::preemptible<Body>> made;
+  for (int i = 0; i < launches; ++i) made.emplace_back(s, body, o);
+  return made;
+}
 
 /// `text`: the ported kernel bound to its arguments; `hand`: the body. Both forms, one row.
 template <class Text, class Hand>
@@ -166,12 +157,13 @@ void compare(benchmark::State& state, const cede::shape& shape, const Text& text
     const cede::launch_options o{
         .form = how, .workers_per_sm = 8, .tiles_per_claim = 4, .chunk = 1U << 20U};
     bench::timer clock;
-    runs<Hand> theirs(shape, hand, o);
-    runs<Text> ours(shape, text, o);
-    theirs.time(clock);
-    ours.time(clock);
-    const bench::pair_times t = bench::time_pairs([&] { return theirs.time(clock); },
-                                                  [&] { return ours.time(clock); }, bench::pairs);
+    auto theirs = jobs(shape, hand, o);
+    auto ours = jobs(shape, text, o);
+    const auto time_theirs = [&] { return bench::time_launches(clock, theirs, true); };
+    const auto time_ours = [&] { return bench::time_launches(clock, ours, true); };
+    time_theirs();
+    time_ours();
+    const bench::pair_times t = bench::time_pairs(time_theirs, time_ours, bench::pairs);
     const bool gated = how == cede::form::gated;
     const auto usage = cede::usage_of(text, shape, how);
     const auto hand_usage = cede::usage_of(hand, shape, how);
@@ -188,7 +180,7 @@ void transpose_row(benchmark::State& state) {
   bench::cuda_memory m;
   const int width = 6000;
   const int height = 4000;
-  const std::size_t n = std::size_t{6000} * 4000;
+  const auto n = static_cast<std::size_t>(width) * height;
   float* in = m.array<float>(n);
   float* out = m.array<float>(n);
   m.fill_floats(in, n, -1, 1, 1);

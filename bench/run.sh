@@ -17,7 +17,7 @@ regular expression on the names of rows, to measure a record in parts. A program
 the limit (default 480 s) is stopped; what it wrote before is lost, so choose a smaller part.
 
   bench/run.sh bench/results/h200/adapters.json adapters preemption port
-  bench/run.sh /tmp/some.json 'adapters:/saxpy/' 'adapters:/spmv/large/'
+  bench/run.sh some.json 'adapters:/saxpy/' 'adapters:/spmv/large/'
 END
 }
 

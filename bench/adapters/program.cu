@@ -14,9 +14,8 @@ namespace {
 int print_curves(const std::string& only) {
   bool found = false;
   std::printf(
-      "body,size,form,workers_per_sm,tiles_per_claim,chunk,overlap,ratio_to_native,turnaround_p50_"
-      "us,"
-      "turnaround_p99_us,yields\n");
+      "body,size,form,workers_per_sm,tiles_per_claim,chunk,overlap,ratio_to_native,"
+      "turnaround_p50_us,turnaround_p99_us,yields\n");
   for (const bench::suite_body& body : bench::sorted_suite()) {
     if (!only.empty() && body.name != only) continue;
     found = true;

@@ -47,7 +47,7 @@ class body_rows {
       for (const unsigned workers : std::set{most, most * 3 / 4, most - most / 2}) {
         if (workers == 0) continue;
         for (const unsigned claim : {1U, 2U, 4U, 8U, 16U}) {
-          // Overlapped, which was never slower: docs/measurements.md.
+          // Overlapped, which is faster at medium size: docs/measurements.md.
           const latencies l = point(on, s,
                                     {.form = cede::form::persistent,
                                      .workers_per_sm = workers,

@@ -65,14 +65,7 @@ class body_setup {
   }
   /// `calls`: how many calls of the driver a launch makes; the queue of a held stream is short.
   double time_jobs(std::deque<job>& made, std::uint64_t calls) {
-    const double us =
-        clock.time([&](int i) { made[static_cast<std::size_t>(i)].launch(clock.stream()); },
-                   launches, held && calls * static_cast<std::uint64_t>(launches) <= 512);
-    for (job& j : made) {
-      await_left(j);
-      if (!j.finished()) throw std::runtime_error("a launch that nobody stopped did not finish");
-    }
-    return us;
+    return time_launches(clock, made, held && calls * static_cast<std::uint64_t>(launches) <= 512);
   }
 
   /// Throws unless a launch that is told to leave again and again gives the same bits.

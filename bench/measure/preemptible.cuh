@@ -4,6 +4,7 @@
 
 #include "measure/patience.hpp"
 #include "measure/tile_times.cuh"
+#include "measure/timing.cuh"
 #include "measure/turnaround.cuh"
 
 #include <cede/preempt.hpp>
@@ -12,8 +13,11 @@
 
 #include <algorithm>
 #include <chrono>
+#include <cstddef>
 #include <cstdint>
+#include <deque>
 #include <random>
+#include <stdexcept>
 
 namespace bench {
 
@@ -66,6 +70,19 @@ latencies raise_at_random(Job& job, cudaStream_t stream, double launch_us, raise
   }
   if (early.yields > 0) return early;
   return all;
+}
+
+/// Microseconds a launch of all these back to back, each of which has to finish.
+template <class Body>
+double time_launches(timer& clock, std::deque<cede::preemptible<Body>>& jobs, bool held) {
+  const double us =
+      clock.time([&](int i) { jobs[static_cast<std::size_t>(i)].launch(clock.stream()); },
+                 static_cast<int>(jobs.size()), held);
+  for (auto& job : jobs) {
+    await_left(job);
+    if (!job.finished()) throw std::runtime_error("a launch that nobody stopped did not finish");
+  }
+  return us;
 }
 
 /// Launches a body a few times with its tiles timed; the longest that the protocol saw, in us.
