@@ -25,6 +25,9 @@ enum class form : std::uint8_t {
 
 /// Most bytes of a body with its arguments: they travel as kernel parameters.
 inline constexpr std::size_t max_body_bytes = 3840;
+/// Most bytes, and the largest alignment, of the `state` of a body: every worker has one.
+inline constexpr std::size_t max_state_bytes = std::size_t{1} << 30U;
+inline constexpr std::size_t max_state_alignment = 128;
 
 namespace detail {
 
@@ -265,6 +268,13 @@ constexpr void check_body() {
         std::is_trivially_copyable_v<typename B::state>,
         "cede: the 'state' of a body is kept byte by byte in device memory, so it must be "
         "trivially copyable");
+    static_assert(
+        sizeof(typename B::state) <= max_state_bytes,
+        "cede: the 'state' of a body is at most 1 GiB, every worker keeps one; keep large "
+        "data in memory of your own and what finds it in 'state'");
+    static_assert(alignof(typename B::state) <= max_state_alignment,
+                  "cede: the 'state' of a body is aligned to at most 128 bytes; align what is in "
+                  "it by hand");
   }
   static_assert(trait_min_blocks<B>() == 0 || trait_max_threads<B>() != 0,
                 "cede: a body that declares 'min_blocks' declares 'max_threads' as well, as "

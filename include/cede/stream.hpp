@@ -235,7 +235,7 @@ class stream {
     l.geometry = geometry;
     l.tiles = l.plan.tiles;
     l.body = detail::body_bytes(body, k.bytes);
-    l.memory = s.owner->worker_memory_of(s, l.plan.memory.bytes);
+    l.memory = s.owner->worker_memory_of(s, k, l.plan);
     op.work = std::move(l);
     s.owner->enqueue(s, std::move(op));
   }

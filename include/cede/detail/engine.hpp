@@ -174,7 +174,7 @@ class engine : public std::enable_shared_from_this<engine> {
   template <class F>
   void gated_run(stream_core& s, F&& f);
   void gated_record(stream_core& s, cudaEvent_t e);
-  std::byte* worker_memory_of(stream_core& s, std::size_t bytes);
+  std::byte* worker_memory_of(stream_core& s, const kernel_entry& k, const plan& p);
   void gated_wait(stream_core& s, cudaEvent_t e);
   plan plan_for(const workload_core& w, const kernel_entry& k, const shape& s,
                 const launch_options& o);

@@ -6,6 +6,7 @@
 #include <cede/detail/engine.hpp>
 #include <cede/detail/engine_behind.hpp>
 #include <cede/detail/engine_inline.hpp>
+#include <cede/detail/worker_memory.hpp>
 
 #include <algorithm>
 #include <optional>
@@ -238,14 +239,15 @@ inline plan engine::plan_for(const workload_core&, const kernel_entry& k, const 
 
 /// Memory of a stream's persistent launches; one after another they use the same. Never freed
 /// before the device, so that growing it waits for nothing.
-inline std::byte* engine::worker_memory_of(stream_core& s, std::size_t bytes) {
+inline std::byte* engine::worker_memory_of(stream_core& s, const kernel_entry& k, const plan& p) {
+  const std::size_t bytes = p.memory.bytes;
   if (bytes == 0) return nullptr;
   {
     const std::scoped_lock lock(mutex_);
     if (s.memory_bytes >= bytes) return s.memory;
   }
   const device_scope current(*device_);
-  auto* grown = static_cast<std::byte*>(device_->memory(bytes));
+  std::byte* grown = make_worker_memory(*device_, k, p);
   const std::scoped_lock lock(mutex_);
   if (s.memory_bytes < bytes) {
     s.memory = grown;
