@@ -70,8 +70,8 @@ class workload {
   /// directly. Gated: what is put on it directly and what goes through the returned stream keep
   /// their order. Adopted again it is the same stream. Throws `contract_error` for one that another
   /// workload has adopted, and whose handles or work are still there, for a raw stream of cede's
-  /// own and for the default streams, legacy and per thread. It must outlive the work and the
-  /// handles. Set-up, like `stream()`.
+  /// own, for one that the device does not know and for the default streams, legacy and per thread.
+  /// It must outlive the work and the handles. Set-up, like `stream()`.
   [[nodiscard]] cede::stream adopt(cudaStream_t existing) {
     detail::engine& e = engine("adopt");
     const std::string who = "workload '" + core_->options.name + "': adopt()";

@@ -147,6 +147,7 @@ class engine : public std::enable_shared_from_this<engine> {
   workload_core* add_workload(workload_options o);
   std::shared_ptr<stream_core> add_stream(workload_core* w, cudaStream_t adopt);
   std::shared_ptr<stream_core> known_adoption(const workload_core* w, cudaStream_t raw);
+  void check_adoption(const workload_core* w, cudaStream_t raw);
   /// Loads a body's code if it has not been: only bodies of libraries opened later ever need it.
   void prepare(const kernel_entry& k);
   /// Drains queued work (suspended workloads: cancels it, with a message) and stops the threads.

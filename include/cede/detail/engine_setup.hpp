@@ -194,6 +194,7 @@ inline std::shared_ptr<stream_core> engine::add_stream(workload_core* w, cudaStr
   if (adopt != nullptr) {
     adopting.lock();
     if (auto known = known_adoption(w, adopt)) return known;
+    check_adoption(w, adopt);
   }
   auto s = std::make_shared<stream_core>();
   s->owner = shared_from_this();
