@@ -117,6 +117,27 @@ TEST_CASE("work goes on when the last handle of its stream, workload and schedul
   CHECK(runs == std::vector<int>(100, 20));
 }
 
+TEST_CASE("one latency-critical stream too many is refused in words and leaves nothing behind") {
+  auto device = std::make_shared<counting_device>(cede::detail::make_host_device({.sms = 1}));
+  cede::scheduler cpu(device);
+  cede::workload serve = cpu.workload(critical());
+  std::vector<cede::stream> all;
+  for (int i = 0; i < 4095; ++i) all.push_back(serve.stream());  // the workload is the first
+  const int streams = device->streams;
+  const int words = device->words_made;
+  for (int i = 0; i < 2; ++i) {
+    const std::string message =
+        message_of<cede::invalid_argument>([&] { static_cast<void>(serve.stream()); });
+    CHECK(contains(message, "at most 4096 latency-critical workloads and streams"));
+    CHECK(contains(message, "last handle"));
+  }
+  CHECK_THROWS_AS(static_cast<void>(cpu.workload(critical("more"))), cede::invalid_argument);
+  CHECK(device->streams == streams);
+  CHECK(device->words_made == words);
+  all.pop_back();
+  static_cast<void>(serve.stream());
+}
+
 TEST_CASE("thousands of streams come and go without growth on the device") {
   auto device = std::make_shared<counting_device>(cede::detail::make_host_device({.sms = 2}));
   cudaEvent_t event = device->make_event();

@@ -218,6 +218,7 @@ class engine : public std::enable_shared_from_this<engine> {
 
  private:
   friend class parked_requests;
+  [[nodiscard]] unsigned room_for_activity(const std::string& who) const;
   /// A lane with its words, kept for reuse: streams come and go, device memory does not.
   struct lane_kit {
     cudaStream_t lane = nullptr;

@@ -137,6 +137,15 @@ inline void engine::await_device() noexcept {
   }));
 }
 
+/// Index of a free entry of `activities_`.
+inline unsigned engine::room_for_activity(const std::string& who) const {
+  const unsigned n = activity_count_.load();
+  if (n < activities_.size()) return n;
+  throw invalid_argument(who + "a scheduler holds at most " + std::to_string(activities_.size()) +
+                         " latency-critical workloads and streams together; keep fewer streams at "
+                         "a time, they are used again once their last handle is gone");
+}
+
 inline workload_core* engine::add_workload(workload_options o) {
   throw_if_failed();
   if (gone_.load()) throw contract_error("workload '" + o.name + "': its scheduler is gone");
@@ -168,9 +177,7 @@ inline workload_core* engine::add_workload(workload_options o) {
                            " workloads");
   }
   if (w->inline_path) {
-    const unsigned n = activity_count_.load();
-    if (n >= activities_.size())
-      throw invalid_argument(who + "too many latency-critical streams and workloads");
+    const unsigned n = room_for_activity(who);
     activities_[n].store(&w->held);
     sources_of_.push_back({w.get(), "an open request, or a callable of run()"});
     activity_count_.store(n + 1, std::memory_order_release);
@@ -215,12 +222,12 @@ inline std::shared_ptr<stream_core> engine::add_stream(workload_core* w, cudaStr
   }
   if (kit.done == nullptr) {
     if (w->inline_path) {
+      const std::string who = "workload '" + w->options.name + "': ";
+      static_cast<void>(room_for_activity(who));  // before anything is made
       kit.lane = device_->make_stream(stream_class::latency_critical);
       kit.activity = static_cast<activity_words*>(device_->words(sizeof(activity_words), true));
       const std::scoped_lock lock(mutex_, requests_mutex_);
-      const unsigned n = activity_count_.load();
-      if (n >= activities_.size())
-        throw invalid_argument("workload '" + w->options.name + "': too many streams");
+      const unsigned n = room_for_activity(who);
       activities_[n].store(kit.activity);
       sources_of_.push_back({w, "a new stream"});
       kit.source = n;
