@@ -318,6 +318,9 @@ TEST_CASE("streams, workloads and requests used after their scheduler say that i
     CHECK_THROWS_AS(stream->fill(runs.data(), 0, 4), cede::contract_error);
     CHECK_THROWS_AS(stream->copy(runs.data(), runs.data(), 4), cede::contract_error);
     CHECK(contains(message_of([&] { stream->fill(runs.data(), 0, 4); }), "scheduler is gone"));
+    int* memory = static_cast<int*>(std::malloc(sizeof(int)));
+    CHECK_THROWS_AS(stream->free_after(memory), cede::contract_error);
+    std::free(memory);      // it is still the caller's
     stream->synchronize();  // everything is done
     CHECK(stream->synchronize_for(0ns));
     CHECK(stream->record().done());
@@ -328,6 +331,8 @@ TEST_CASE("streams, workloads and requests used after their scheduler say that i
     work->synchronize();
   }
   CHECK_THROWS_AS(static_cast<void>(serve.request()), cede::contract_error);
+  CHECK_THROWS_AS(train.suspend(), cede::contract_error);
+  CHECK_THROWS_AS(train.resume(), cede::contract_error);
   CHECK(runs[0] == 2);
 }
 
@@ -517,6 +522,22 @@ TEST_CASE("the last handle of a scheduler goes with a deferred callable, or insi
     CHECK(eventually([&] { return device->streams == 0; }));
   }
   CHECK(runs == std::vector<int>(50, 2));
+}
+
+TEST_CASE("a callable that runs while its scheduler goes may still give memory back") {
+  std::atomic<int> threw{-1};
+  {
+    cede::scheduler cpu(cede::host_device{.sms = 1});
+    cede::stream t = cpu.workload(effort()).stream();
+    std::atomic<bool> started{false};
+    t.defer([&, t](cudaStream_t) mutable {
+      started = true;
+      std::this_thread::sleep_for(20ms);
+      threw = message_of([&] { t.free_after(std::malloc(1000)); }).empty() ? 0 : 1;
+    });
+    REQUIRE(eventually([&] { return started.load(); }));
+  }
+  CHECK(threw == 0);
 }
 
 TEST_CASE("what a cancelled callable owns may call the scheduler as it is destroyed") {

@@ -309,6 +309,7 @@ void engine::gated_run(stream_core& s, F&& f) {
 inline void engine::suspend(workload_core* w) {
   throw_if_failed();
   const std::scoped_lock lock(mutex_);
+  if (down_) throw_if_gone(*w);
   w->suspended = true;
   nudged_.store(true);
 }
@@ -316,6 +317,7 @@ inline void engine::suspend(workload_core* w) {
 inline void engine::resume(workload_core* w) {
   throw_if_failed();
   const std::scoped_lock lock(mutex_);
+  if (down_) throw_if_gone(*w);
   w->suspended = false;
   nudged_.store(true);
   work_.notify_one();
@@ -324,6 +326,7 @@ inline void engine::resume(workload_core* w) {
 inline void engine::free_after(stream_point p, void* memory) {
   throw_if_failed();
   const std::scoped_lock lock(mutex_);
+  if (down_) throw_if_gone(*p.stream->work);  // nobody would free it
   condemned_.emplace_back(std::move(p), memory);
   nudged_.store(true);
   work_.notify_one();
