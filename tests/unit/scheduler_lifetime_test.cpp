@@ -8,6 +8,8 @@
 #include <cstdlib>
 #include <memory>
 #include <optional>
+#include <string>
+#include <string_view>
 #include <thread>
 #include <vector>
 
@@ -67,6 +69,54 @@ TEST_CASE("handles that stand for nothing say so") {
   CHECK(nothing.done());
   nothing.synchronize();
   CHECK(nothing.synchronize_for(0ns));
+}
+
+TEST_CASE("options of a scheduler that make no sense are refused in words") {
+  const cede::host_device one{.sms = 1};
+  CHECK_THROWS_AS(cede::scheduler(one, {.max_queued = 1}), cede::invalid_argument);
+  for (auto never : {0ms, -1ms, std::chrono::milliseconds::min()}) {
+    CHECK_THROWS_AS(cede::scheduler(one, {.stuck_after = never}), cede::invalid_argument);
+  }
+  CHECK(contains(message_of([&] { cede::scheduler(one, {.stuck_after = -1ms}); }),
+                 "stuck_after is -1 ms"));
+  CHECK(contains(message_of<cede::invalid_argument>(
+                     [&] { cede::scheduler(one, {.timeline = true, .timeline_events = 0}); }),
+                 "timeline_events is 0"));
+}
+
+TEST_CASE("a limit for what is stuck may be as long as time itself") {
+  std::vector<int> runs(400);
+  cede::scheduler cpu(cede::host_device{.sms = 2},
+                      {.stuck_after = std::chrono::milliseconds::max()});
+  cede::stream t = cpu.workload(effort()).stream();
+  for (int i = 0; i < 10; ++i) t.launch({.grid = 400}, busy_runs{runs.data(), 2000});
+  REQUIRE(t.synchronize_for(patience));
+  CHECK(runs == std::vector<int>(400, 10));
+}
+
+TEST_CASE("a policy belongs to one scheduler at a time") {
+  auto policy = std::make_shared<cede::policy::strict_priority>();
+  const cede::host_device one{.sms = 1};
+  std::vector<int> runs(1);
+  cede::stream left;
+  {
+    cede::scheduler cpu(one, {.policy = policy});
+    left = cpu.workload(effort()).stream();
+    CHECK(contains(
+        message_of<cede::contract_error>([&] { cede::scheduler(one, {.policy = policy}); }),
+        "another scheduler uses"));
+    auto copy = std::make_shared<cede::policy::strict_priority>(*policy);
+    cede::scheduler other(one, {.policy = copy});
+  }
+  // One that could not be made does not keep it, nor do handles of one that is gone.
+  const cede::host_device refuses{.sms = 1, .fault = [](std::string_view operation, std::uint64_t) {
+                                    return operation == "words" ? 2 : 0;
+                                  }};
+  CHECK_THROWS_AS(cede::scheduler(refuses, {.policy = policy}), cede::device_error);
+  cede::scheduler next(one, {.policy = policy});
+  cede::stream t = next.workload(effort()).stream();
+  t.launch({.grid = 1}, count_runs{runs.data()});
+  REQUIRE(t.synchronize_for(patience));
 }
 
 TEST_CASE("moved-from handles say so, the others work") {

@@ -39,6 +39,7 @@
 #include <map>
 #include <memory>
 #include <mutex>
+#include <optional>
 #include <string>
 #include <thread>
 #include <utility>
@@ -48,18 +49,18 @@ CEDE_BEGIN_NAMESPACE
 
 /// How a scheduler behaves. Every field has a default.
 struct scheduler_options {
-  /// Who runs when; null = `policy::strict_priority`.
+  /// Who runs when; null = `policy::strict_priority`. One object for one scheduler.
   std::shared_ptr<scheduling_policy> policy{};
   /// Keep a timeline for `write_timeline`.
   bool timeline = false;
-  /// Events the timeline holds; the oldest go first.
+  /// Events the timeline holds, at least 1; the oldest go first.
   std::size_t timeline_events = std::size_t{1} << 16U;
   /// Operations a gated stream queues before `launch` and its like wait (back-pressure).
   std::size_t max_queued = 16384;
   /// While work is held back: a driver call of the dispatcher, or a stillstand on the device, that
   /// lasts longer than this is taken for a wait on that very work (`cudaFree`, or code being
   /// loaded), which would never end. The wait that stands for held-back work is let go, with a
-  /// message.
+  /// message. At least 1 ms; more than a year counts as a year.
   std::chrono::milliseconds stuck_after{500};
 };
 
@@ -133,6 +134,24 @@ inline own_thread& this_thread_serves() {
   thread_local own_thread here;
   return here;
 }
+
+/// A policy is asked by one thread at a time: it belongs to one scheduler while that lives.
+class policy_use {
+ public:
+  explicit policy_use(scheduling_policy& p) : policy_(p) {
+    if (policy_.taken_.flag.exchange(true)) {
+      throw contract_error(
+          "scheduler_options.policy is an object that another scheduler uses; give each scheduler "
+          "a policy of its own");
+    }
+  }
+  policy_use(const policy_use&) = delete;
+  policy_use& operator=(const policy_use&) = delete;
+  ~policy_use() { policy_.taken_.flag = false; }
+
+ private:
+  scheduling_policy& policy_;
+};
 
 class engine : public std::enable_shared_from_this<engine> {
  public:
@@ -328,6 +347,7 @@ class engine : public std::enable_shared_from_this<engine> {
 
   std::shared_ptr<device> device_;
   scheduler_options options_;
+  std::optional<policy_use> policy_use_;
   clock::time_point started_ = clock::now();
   cede::timeline timeline_;
 

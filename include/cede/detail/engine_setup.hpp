@@ -23,11 +23,24 @@ inline engine::engine(std::shared_ptr<device> d, scheduler_options o)
       timeline_(options_.timeline ? options_.timeline_events : 0) {
   if (!device_) throw invalid_argument("scheduler: the device is a null pointer");
   if (!options_.policy) options_.policy = std::make_shared<policy::strict_priority>();
+  if (options_.stuck_after.count() < 1) {
+    throw invalid_argument("scheduler_options.stuck_after is " +
+                           std::to_string(options_.stuck_after.count()) +
+                           " ms; it must be at least 1 ms");
+  }
+  options_.stuck_after =
+      std::min<std::chrono::milliseconds>(options_.stuck_after, std::chrono::hours(24 * 365));
+  if (options_.timeline && options_.timeline_events == 0) {
+    throw invalid_argument(
+        "scheduler_options.timeline is set and timeline_events is 0; a timeline holds at least 1 "
+        "event");
+  }
   if (options_.max_queued < 2) {
     throw invalid_argument("scheduler_options.max_queued is " +
                            std::to_string(options_.max_queued) +
                            "; a stream needs room for at least 2 operations");
   }
+  policy_use_.emplace(*options_.policy);
   const device_scope current(*device_);
   for (const kernel_entry* k = entry_list().load(); k != nullptr; k = k->next) device_->prepare(*k);
   cover_stream_ = device_->make_stream(stream_class::cover);
@@ -88,6 +101,7 @@ inline void engine::shutdown() noexcept {
     }
     if (guard_.joinable()) guard_.join();
     if (deferred_.joinable()) deferred_.join();
+    policy_use_.reset();
     // What holds a stream holds this engine.
     std::vector<blocker> blockers;
     std::vector<answering> unanswered;
