@@ -28,6 +28,9 @@ enum class form : std::uint8_t {
 
 /// Most bytes of a body with its arguments: they travel as kernel parameters.
 inline constexpr std::size_t max_body_bytes = 3840;
+/// Most bytes, and the largest alignment, of the `state` of a body: every worker has one.
+inline constexpr std::size_t max_state_bytes = std::size_t{1} << 30U;
+inline constexpr std::size_t max_state_alignment = 128;
 
 namespace detail {
 
@@ -284,6 +287,13 @@ constexpr void check_body() {
         std::is_trivially_copyable_v<typename B::state>,
         "cede: the 'state' of a body is kept byte by byte in device memory, so it must be "
         "trivially copyable");
+    static_assert(
+        sizeof(typename B::state) <= max_state_bytes,
+        "cede: the 'state' of a body is at most 1 GiB, every worker keeps one; keep large "
+        "data in memory of your own and what finds it in 'state'");
+    static_assert(alignof(typename B::state) <= max_state_alignment,
+                  "cede: the 'state' of a body is aligned to at most 128 bytes; align what is in "
+                  "it by hand");
   }
   static_assert(!(trait_barrier_free<B>() && trait_clustered<B>()),
                 "cede: a body cannot be both 'barrier_free' (threads of a tile never meet) and "

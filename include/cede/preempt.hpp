@@ -8,6 +8,7 @@
 #include <cede/detail/deadline.hpp>
 #include <cede/detail/plan.hpp>
 #include <cede/detail/registration.hpp>
+#include <cede/detail/worker_memory.hpp>
 #include <cede/shape.hpp>
 
 #include <chrono>
@@ -61,7 +62,7 @@ class preemptible {
           d.words(sizeof(detail::record_words) * detail::most_workers(d.facts()), false));
     }
     if (plan_.memory.bytes > words_.memory_bytes) {
-      words_.memory = static_cast<std::byte*>(d.memory(plan_.memory.bytes));
+      words_.memory = detail::make_worker_memory(d, entry(), plan_);
       words_.memory_bytes = plan_.memory.bytes;
     }
     owned_ = true;

@@ -179,7 +179,8 @@ class stream {
   /// Frees memory of `cudaMalloc` (host device: of `malloc`) once everything queued so far is done.
   /// The safe form of `cudaFree` beside held-back work, which would wait for that work while it
   /// keeps the work from going on. Returns at once; the memory goes back when the gated side has a
-  /// moment with nothing in flight.
+  /// moment with nothing in flight. Throws `contract_error` once the scheduler is gone: the memory
+  /// then stays the caller's.
   void free_after(void* memory) {
     detail::stream_core& s = core("free_after");
     if (memory == nullptr) return;
@@ -235,7 +236,7 @@ class stream {
     l.geometry = geometry;
     l.tiles = l.plan.tiles;
     l.body = detail::body_bytes(body, k.bytes);
-    l.memory = s.owner->worker_memory_of(s, l.plan.memory.bytes);
+    l.memory = s.owner->worker_memory_of(s, k, l.plan);
     op.work = std::move(l);
     s.owner->enqueue(s, std::move(op));
   }

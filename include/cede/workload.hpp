@@ -16,7 +16,8 @@ CEDE_BEGIN_NAMESPACE
 
 /// What is known of a request. Both are optional.
 struct request_options {
-  /// When the request came in; response time counts from here. Default: when it is opened.
+  /// When the request came in, by `std::chrono::steady_clock`; response time counts from here.
+  /// Default, and for a time still to come: when it is opened.
   std::chrono::steady_clock::time_point arrived{};
 };
 
@@ -70,8 +71,8 @@ class workload {
   /// directly. Gated: what is put on it directly and what goes through the returned stream keep
   /// their order. Adopted again it is the same stream. Throws `contract_error` for one that another
   /// workload has adopted, and whose handles or work are still there, for a raw stream of cede's
-  /// own and for the default streams, legacy and per thread. It must outlive the work and the
-  /// handles. Set-up, like `stream()`.
+  /// own, for one that the device does not know and for the default streams, legacy and per thread.
+  /// It must outlive the work and the handles. Set-up, like `stream()`.
   [[nodiscard]] cede::stream adopt(cudaStream_t existing) {
     detail::engine& e = engine("adopt");
     const std::string who = "workload '" + core_->options.name + "': adopt()";
@@ -80,7 +81,8 @@ class workload {
     return cede::stream(e.add_stream(core_, existing));
   }
 
-  /// Opens a request; see class `request`. Only on a latency-critical workload. Does not wait.
+  /// Opens a request; see class `request`. Throws `contract_error` unless the workload is
+  /// latency-critical, `invalid_argument` if it arrived before the clock began. Does not wait.
   [[nodiscard]] cede::request request(request_options o = {}) {
     auto opened = engine("request").open_request(core_, o.arrived);
     return {engine_, std::move(opened)};

@@ -143,6 +143,15 @@ class all_waiters {
   std::vector<std::thread> threads_;
 };
 
+/// A body whose workers need memory.
+struct keeps {
+  struct state {
+    char all[1000];
+  };
+  static constexpr bool independent = true;
+  void operator()(cede::block) const {}
+};
+
 }  // namespace
 
 TEST_CASE("whatever operation the device fails at, every waiter is told, and the scheduler ends") {
@@ -278,6 +287,59 @@ TEST_CASE(
   }
   CHECK(eventually([&] { return told == 1; }));
   CHECK(eventually([&] { return device.use_count() == 1; }));
+}
+
+TEST_CASE("a policy that asks to be asked again in the past is asked at once") {
+  struct hasty final : cede::scheduling_policy {
+    void decide(const cede::policy::view& v, cede::policy::verdict& out) override {
+      out.again = std::chrono::nanoseconds::min();
+      for (std::size_t i = 0; i < v.workloads.size(); ++i)
+        out.actions.push_back({cede::policy::verb::submit, i});
+    }
+  };
+  cede::scheduler cpu(cede::host_device{.sms = 1}, {.policy = std::make_shared<hasty>()});
+  cede::stream t = cpu.workload(effort()).stream();
+  std::atomic<int> n{0};
+  for (int i = 0; i < 20; ++i) t.launch({.grid = 5}, note{&n});
+  REQUIRE(t.synchronize_for(patience));
+  CHECK(n == 100);
+}
+
+TEST_CASE("a launch whose form is none is refused, and nobody else suffers") {
+  cede::scheduler cpu(cede::host_device{.sms = 1});
+  cede::stream t = cpu.workload(effort()).stream();
+  std::atomic<int> n{0};
+  CHECK_THROWS_WITH_AS(t.launch({.grid = 1}, {.form = static_cast<cede::form>(99)}, note{&n}),
+                       doctest::Contains("launch_options.form is 99"), cede::invalid_argument);
+  t.launch({.grid = 1}, note{&n});
+  REQUIRE(t.synchronize_for(patience));
+  CHECK(n == 1);
+}
+
+TEST_CASE("a state that the device has no room for is refused in words") {
+  struct small_device : forwarding_device {
+    using forwarding_device::forwarding_device;
+    void* memory(std::size_t) override {
+      throw cede::out_of_memory("the device is full", 2, "memory");
+    }
+  };
+  auto device = std::make_shared<small_device>(cede::detail::make_host_device({.sms = 2}));
+  cede::scheduler cpu(device);
+  cede::stream t = cpu.workload(effort()).stream();
+  std::string message;
+  try {
+    t.launch({.grid = 10}, keeps{});
+  } catch (const cede::out_of_memory& e) {
+    message = e.what();
+    CHECK(e.code() == 2);
+  }
+  for (auto* words :
+       {"keeps", "`state` of 2 workers, 1000 bytes each", "workers_per_sm", "the device is full"}) {
+    CHECK(contains(message, words));
+  }
+  std::atomic<int> n{0};
+  t.launch({.grid = 1}, note{&n});
+  REQUIRE(t.synchronize_for(patience));
 }
 
 TEST_CASE("a policy that names a workload there is none of fails its scheduler, in words") {

@@ -5,6 +5,7 @@
 
 #include <doctest/doctest.h>
 
+#include <cstdint>
 #include <cstdlib>
 #include <cstring>
 #include <memory>
@@ -228,6 +229,22 @@ TEST_CASE_FIXTURE(with_raw_streams, "threads that adopt one stream at once get o
         CHECK(stream.name() == name);
       }
     }
+  }
+}
+
+TEST_CASE_FIXTURE(with_raw_streams,
+                  "a stream that is none of the device is not adopted, and nobody else suffers") {
+  const auto none = reinterpret_cast<cudaStream_t>(std::uintptr_t{0x1234567});
+  for (auto options : {critical("one"), effort("two")}) {
+    cede::workload work = cpu.workload(options);
+    CHECK_THROWS_WITH_AS(static_cast<void>(work.adopt(none)),
+                         doctest::Contains("adopt() of a stream that the device refuses"),
+                         cede::contract_error);
+    cede::stream own = work.stream();
+    std::vector<int> runs(1);
+    own.launch({.grid = 1}, count_runs{runs.data()});
+    REQUIRE(own.synchronize_for(patience));
+    CHECK(runs[0] == 1);
   }
 }
 

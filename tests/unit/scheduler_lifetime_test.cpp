@@ -8,6 +8,8 @@
 #include <cstdlib>
 #include <memory>
 #include <optional>
+#include <string>
+#include <string_view>
 #include <thread>
 #include <vector>
 
@@ -69,6 +71,63 @@ TEST_CASE("handles that stand for nothing say so") {
   CHECK(nothing.synchronize_for(0ns));
 }
 
+TEST_CASE("options of a scheduler that make no sense are refused in words") {
+  const cede::host_device one{.sms = 1};
+  CHECK_THROWS_AS(cede::scheduler(one, {.max_queued = 1}), cede::invalid_argument);
+  for (auto never : {0ms, -1ms, std::chrono::milliseconds::min()}) {
+    CHECK_THROWS_AS(cede::scheduler(one, {.stuck_after = never}), cede::invalid_argument);
+  }
+  CHECK(contains(message_of([&] { cede::scheduler(one, {.stuck_after = -1ms}); }),
+                 "stuck_after is -1 ms"));
+  CHECK(contains(message_of<cede::invalid_argument>(
+                     [&] { cede::scheduler(one, {.timeline = true, .timeline_events = 0}); }),
+                 "timeline_events is 0"));
+}
+
+TEST_CASE("a limit for what is stuck may be as long as time itself") {
+  struct slow_device : forwarding_device {
+    using forwarding_device::forwarding_device;
+    void submit(cudaStream_t s, const cede::detail::submission& what) override {
+      std::this_thread::sleep_for(300ms);  // the guard looks more often
+      forwarding_device::submit(s, what);
+    }
+  };
+  captured_stderr err;
+  std::vector<int> runs(10);
+  cede::scheduler cpu(std::make_shared<slow_device>(cede::detail::make_host_device({.sms = 1})),
+                      {.stuck_after = std::chrono::milliseconds::max()});
+  cede::stream t = cpu.workload(effort()).stream();
+  t.launch({.grid = 10}, count_runs{runs.data()});
+  REQUIRE(t.synchronize_for(patience));
+  CHECK(runs == ones(10));
+  CHECK(err.text().empty());
+}
+
+TEST_CASE("a policy belongs to one scheduler at a time") {
+  auto policy = std::make_shared<cede::policy::strict_priority>();
+  const cede::host_device one{.sms = 1};
+  std::vector<int> runs(1);
+  cede::stream left;
+  {
+    cede::scheduler cpu(one, {.policy = policy});
+    left = cpu.workload(effort()).stream();
+    CHECK(contains(
+        message_of<cede::contract_error>([&] { cede::scheduler(one, {.policy = policy}); }),
+        "another scheduler uses"));
+    auto copy = std::make_shared<cede::policy::strict_priority>(*policy);
+    cede::scheduler other(one, {.policy = copy});
+  }
+  // One that could not be made does not keep it, nor do handles of one that is gone.
+  const cede::host_device refuses{.sms = 1, .fault = [](std::string_view operation, std::uint64_t) {
+                                    return operation == "words" ? 2 : 0;
+                                  }};
+  CHECK_THROWS_AS(cede::scheduler(refuses, {.policy = policy}), cede::device_error);
+  cede::scheduler next(one, {.policy = policy});
+  cede::stream t = next.workload(effort()).stream();
+  t.launch({.grid = 1}, count_runs{runs.data()});
+  REQUIRE(t.synchronize_for(patience));
+}
+
 TEST_CASE("moved-from handles say so, the others work") {
   std::vector<int> runs(1);
   cede::scheduler first(cede::host_device{.sms = 1});
@@ -115,6 +174,27 @@ TEST_CASE("work goes on when the last handle of its stream, workload and schedul
   }
   CHECK(end.synchronize_for(patience));
   CHECK(runs == std::vector<int>(100, 20));
+}
+
+TEST_CASE("one latency-critical stream too many is refused in words and leaves nothing behind") {
+  auto device = std::make_shared<counting_device>(cede::detail::make_host_device({.sms = 1}));
+  cede::scheduler cpu(device);
+  cede::workload serve = cpu.workload(critical());
+  std::vector<cede::stream> all;
+  for (int i = 0; i < 4095; ++i) all.push_back(serve.stream());  // the workload is the first
+  const int streams = device->streams;
+  const int words = device->words_made;
+  for (int i = 0; i < 2; ++i) {
+    const std::string message =
+        message_of<cede::invalid_argument>([&] { static_cast<void>(serve.stream()); });
+    CHECK(contains(message, "at most 4096 latency-critical workloads and streams"));
+    CHECK(contains(message, "last handle"));
+  }
+  CHECK_THROWS_AS(static_cast<void>(cpu.workload(critical("more"))), cede::invalid_argument);
+  CHECK(device->streams == streams);
+  CHECK(device->words_made == words);
+  all.pop_back();
+  static_cast<void>(serve.stream());
 }
 
 TEST_CASE("thousands of streams come and go without growth on the device") {
@@ -297,6 +377,9 @@ TEST_CASE("streams, workloads and requests used after their scheduler say that i
     CHECK_THROWS_AS(stream->fill(runs.data(), 0, 4), cede::contract_error);
     CHECK_THROWS_AS(stream->copy(runs.data(), runs.data(), 4), cede::contract_error);
     CHECK(contains(message_of([&] { stream->fill(runs.data(), 0, 4); }), "scheduler is gone"));
+    int* memory = static_cast<int*>(std::malloc(sizeof(int)));
+    CHECK_THROWS_AS(stream->free_after(memory), cede::contract_error);
+    std::free(memory);      // it is still the caller's
     stream->synchronize();  // everything is done
     CHECK(stream->synchronize_for(0ns));
     CHECK(stream->record().done());
@@ -307,6 +390,8 @@ TEST_CASE("streams, workloads and requests used after their scheduler say that i
     work->synchronize();
   }
   CHECK_THROWS_AS(static_cast<void>(serve.request()), cede::contract_error);
+  CHECK_THROWS_AS(train.suspend(), cede::contract_error);
+  CHECK_THROWS_AS(train.resume(), cede::contract_error);
   CHECK(runs[0] == 2);
 }
 
@@ -496,6 +581,22 @@ TEST_CASE("the last handle of a scheduler goes with a deferred callable, or insi
     CHECK(eventually([&] { return device->streams == 0; }));
   }
   CHECK(runs == std::vector<int>(50, 2));
+}
+
+TEST_CASE("a callable that runs while its scheduler goes may still give memory back") {
+  std::atomic<int> threw{-1};
+  {
+    cede::scheduler cpu(cede::host_device{.sms = 1});
+    cede::stream t = cpu.workload(effort()).stream();
+    std::atomic<bool> started{false};
+    t.defer([&, t](cudaStream_t) mutable {
+      started = true;
+      std::this_thread::sleep_for(20ms);
+      threw = message_of([&] { t.free_after(std::malloc(1000)); }).empty() ? 0 : 1;
+    });
+    REQUIRE(eventually([&] { return started.load(); }));
+  }
+  CHECK(threw == 0);
 }
 
 TEST_CASE("what a cancelled callable owns may call the scheduler as it is destroyed") {

@@ -357,6 +357,24 @@ TEST_CASE("a hold-off keeps its workload out after a request, and after one nobo
   CHECK(std::chrono::steady_clock::now() - begin < patience);
 }
 
+TEST_CASE_FIXTURE(beside_training,
+                  "times of arrival: absurd ones are refused, one to come is now") {
+  using time_point = std::chrono::steady_clock::time_point;
+  CHECK_THROWS_WITH_AS(static_cast<void>(serve.request({.arrived = time_point::min()})),
+                       doctest::Contains("arrived lies before"), cede::invalid_argument);
+  {
+    auto request = serve.request({.arrived = time_point::max()});
+    s.launch({.grid = 1}, count_runs{served.data()});
+  }
+  REQUIRE(s.synchronize_for(patience));
+  const auto stats = stats_of(cpu, "serve");
+  CHECK(stats.requests == 1);
+  CHECK(stats.response.max() >= 0ns);
+  CHECK(stats.response.max() <= patience);
+  launch_training();  // the one that was refused holds nothing
+  REQUIRE(t.synchronize_for(patience));
+}
+
 TEST_CASE("a request closed by another thread while its opener begins to wait ends once") {
   auto watched = std::make_shared<watched_writes>(cede::detail::make_host_device({.sms = 2}));
   cede::scheduler cpu(watched);

@@ -49,18 +49,18 @@ CEDE_BEGIN_NAMESPACE
 
 /// How a scheduler behaves. Every field has a default.
 struct scheduler_options {
-  /// Who runs when; null = `policy::strict_priority`.
+  /// Who runs when; null = `policy::strict_priority`. One object for one scheduler.
   std::shared_ptr<scheduling_policy> policy{};
   /// Keep a timeline for `write_timeline`.
   bool timeline = false;
-  /// Events the timeline holds; the oldest go first.
+  /// Events the timeline holds, at least 1; the oldest go first.
   std::size_t timeline_events = std::size_t{1} << 16U;
   /// Operations a gated stream queues before `launch` and its like wait (back-pressure).
   std::size_t max_queued = 16384;
   /// While work is held back: a driver call of the dispatcher, or a stillstand on the device, that
   /// lasts longer than this is taken for a wait on that very work (`cudaFree`, or code being
   /// loaded), which would never end. The wait that stands for held-back work is let go, with a
-  /// message.
+  /// message. At least 1 ms; more than a year counts as a year.
   std::chrono::milliseconds stuck_after{500};
 };
 
@@ -135,6 +135,24 @@ inline own_thread& this_thread_serves() {
   return here;
 }
 
+/// A policy is asked by one thread at a time: it belongs to one scheduler while that lives.
+class policy_use {
+ public:
+  explicit policy_use(scheduling_policy& p) : policy_(p) {
+    if (policy_.taken_.flag.exchange(true)) {
+      throw contract_error(
+          "scheduler_options.policy is an object that another scheduler uses; give each scheduler "
+          "a policy of its own");
+    }
+  }
+  policy_use(const policy_use&) = delete;
+  policy_use& operator=(const policy_use&) = delete;
+  ~policy_use() { policy_.taken_.flag = false; }
+
+ private:
+  scheduling_policy& policy_;
+};
+
 class engine : public std::enable_shared_from_this<engine> {
  public:
   static constexpr unsigned max_workloads = 256;
@@ -148,6 +166,7 @@ class engine : public std::enable_shared_from_this<engine> {
   workload_core* add_workload(workload_options o);
   std::shared_ptr<stream_core> add_stream(workload_core* w, cudaStream_t adopt);
   std::shared_ptr<stream_core> known_adoption(const workload_core* w, cudaStream_t raw);
+  void check_adoption(const workload_core* w, cudaStream_t raw);
   /// Loads a body's code if it has not been: only bodies of libraries opened later ever need it.
   void prepare(const kernel_entry& k);
   /// Drains queued work (suspended workloads: cancels it, with a message) and stops the threads.
@@ -175,7 +194,7 @@ class engine : public std::enable_shared_from_this<engine> {
   template <class F>
   void gated_run(stream_core& s, F&& f);
   void gated_record(stream_core& s, cudaEvent_t e);
-  std::byte* worker_memory_of(stream_core& s, std::size_t bytes);
+  std::byte* worker_memory_of(stream_core& s, const kernel_entry& k, const plan& p);
   void gated_wait(stream_core& s, cudaEvent_t e);
   plan plan_for(const workload_core& w, const kernel_entry& k, const shape& s,
                 const launch_options& o);
@@ -218,6 +237,7 @@ class engine : public std::enable_shared_from_this<engine> {
 
  private:
   friend class parked_requests;
+  [[nodiscard]] unsigned room_for_activity(const std::string& who) const;
   /// A lane with its words, kept for reuse: streams come and go, device memory does not.
   struct lane_kit {
     cudaStream_t lane = nullptr;
@@ -329,6 +349,7 @@ class engine : public std::enable_shared_from_this<engine> {
 
   std::shared_ptr<device> device_;
   scheduler_options options_;
+  std::optional<policy_use> policy_use_;
   clock::time_point started_ = clock::now();
   cede::timeline timeline_;
 

@@ -75,8 +75,8 @@ inline void engine::refuse_wait_for_oneself(const stream_point& p, const char* w
     throw contract_error("stream " + p.stream->name + ": " + why +
                          "waiting inside a callable given to defer() for one that was given to "
                          "defer() as well" +
-                         (s == p.stream.get() ? "" : ", on stream " + s->name) +
-                         ", would wait for itself, they run on one thread; use run(), or wait "
+                         (s == p.stream.get() ? "" : " (on stream " + s->name + ")") +
+                         " would wait for itself, they run on one thread; use run(), or wait "
                          "elsewhere");
   }
   if (s == p.stream.get()) {

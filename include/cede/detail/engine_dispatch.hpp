@@ -136,7 +136,8 @@ inline void engine::dispatch_loop() {
         pause = std::min<std::chrono::nanoseconds>(pause * (quiet / 1000),
                                                    std::chrono::milliseconds(1));
       if (verdict_.again != std::chrono::nanoseconds::max()) {
-        pause = std::clamp<std::chrono::nanoseconds>(verdict_.again - since_start(clock::now()),
+        const auto at = std::max(verdict_.again, std::chrono::nanoseconds(0));
+        pause = std::clamp<std::chrono::nanoseconds>(at - since_start(clock::now()),
                                                      std::chrono::nanoseconds(0), pause);
       }
       for (std::size_t i = 0; i < gated_.size(); ++i) {

@@ -57,6 +57,20 @@ inline std::shared_ptr<stream_core> engine::known_adoption(const workload_core* 
   return nullptr;
 }
 
+/// A stream that the device does not know would be found out at the first launch only, and a
+/// latency-critical one could not even be told how that ended.
+inline void engine::check_adoption(const workload_core* w, cudaStream_t raw) {
+  device_->check();
+  try {
+    static_cast<void>(device_->query(raw));
+  } catch (const error& e) {
+    throw contract_error("workload '" + w->options.name +
+                         "': adopt() of a stream that the device refuses; adopt one that is alive "
+                         "and of this device (" +
+                         e.what() + ")");
+  }
+}
+
 /// Records one of CUDA's events behind everything queued so far: whoever waits for it waits for the
 /// last tile, wherever the work is by then.
 inline void engine::gated_record(stream_core& s, cudaEvent_t e) {

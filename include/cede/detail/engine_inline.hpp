@@ -285,11 +285,16 @@ inline std::shared_ptr<request_core> engine::open_request(workload_core* w,
                          "', which is not latency-critical; make it with .priority = "
                          "cede::latency_critical, or launch without a request");
   }
+  if (arrived.time_since_epoch().count() < 0) {
+    throw invalid_argument("request() on workload '" + w->options.name +
+                           "': request_options.arrived lies before the beginning of "
+                           "std::chrono::steady_clock; take it from that clock's now()");
+  }
   auto r = std::make_shared<request_core>();
   r->work = w;
   r->opener = std::this_thread::get_id();
   r->opened = clock::now();
-  r->arrived = arrived == clock::time_point{} ? r->opened : arrived;
+  r->arrived = arrived == clock::time_point{} ? r->opened : std::min(arrived, r->opened);
   const std::scoped_lock lock(requests_mutex_);
   throw_if_gone(*w);  // under the lock: `shutdown` closes what is in the list by then
   protocol::begin<atomics>(w->held);

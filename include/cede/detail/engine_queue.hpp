@@ -6,6 +6,7 @@
 #include <cede/detail/engine.hpp>
 #include <cede/detail/engine_behind.hpp>
 #include <cede/detail/engine_inline.hpp>
+#include <cede/detail/worker_memory.hpp>
 
 #include <algorithm>
 #include <optional>
@@ -238,14 +239,15 @@ inline plan engine::plan_for(const workload_core&, const kernel_entry& k, const 
 
 /// Memory of a stream's persistent launches; one after another they use the same. Never freed
 /// before the device, so that growing it waits for nothing.
-inline std::byte* engine::worker_memory_of(stream_core& s, std::size_t bytes) {
+inline std::byte* engine::worker_memory_of(stream_core& s, const kernel_entry& k, const plan& p) {
+  const std::size_t bytes = p.memory.bytes;
   if (bytes == 0) return nullptr;
   {
     const std::scoped_lock lock(mutex_);
     if (s.memory_bytes >= bytes) return s.memory;
   }
   const device_scope current(*device_);
-  auto* grown = static_cast<std::byte*>(device_->memory(bytes));
+  std::byte* grown = make_worker_memory(*device_, k, p);
   const std::scoped_lock lock(mutex_);
   if (s.memory_bytes < bytes) {
     s.memory = grown;
@@ -307,6 +309,7 @@ void engine::gated_run(stream_core& s, F&& f) {
 inline void engine::suspend(workload_core* w) {
   throw_if_failed();
   const std::scoped_lock lock(mutex_);
+  if (down_) throw_if_gone(*w);
   w->suspended = true;
   nudged_.store(true);
 }
@@ -314,6 +317,7 @@ inline void engine::suspend(workload_core* w) {
 inline void engine::resume(workload_core* w) {
   throw_if_failed();
   const std::scoped_lock lock(mutex_);
+  if (down_) throw_if_gone(*w);
   w->suspended = false;
   nudged_.store(true);
   work_.notify_one();
@@ -322,6 +326,7 @@ inline void engine::resume(workload_core* w) {
 inline void engine::free_after(stream_point p, void* memory) {
   throw_if_failed();
   const std::scoped_lock lock(mutex_);
+  if (down_) throw_if_gone(*p.stream->work);  // nobody would free it
   condemned_.emplace_back(std::move(p), memory);
   nudged_.store(true);
   work_.notify_one();

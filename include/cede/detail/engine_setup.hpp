@@ -23,11 +23,24 @@ inline engine::engine(std::shared_ptr<device> d, scheduler_options o)
       timeline_(options_.timeline ? options_.timeline_events : 0) {
   if (!device_) throw invalid_argument("scheduler: the device is a null pointer");
   if (!options_.policy) options_.policy = std::make_shared<policy::strict_priority>();
+  if (options_.stuck_after.count() < 1) {
+    throw invalid_argument("scheduler_options.stuck_after is " +
+                           std::to_string(options_.stuck_after.count()) +
+                           " ms; it must be at least 1 ms");
+  }
+  options_.stuck_after =
+      std::min<std::chrono::milliseconds>(options_.stuck_after, std::chrono::hours(24 * 365));
+  if (options_.timeline && options_.timeline_events == 0) {
+    throw invalid_argument(
+        "scheduler_options.timeline is set and timeline_events is 0; a timeline holds at least 1 "
+        "event");
+  }
   if (options_.max_queued < 2) {
     throw invalid_argument("scheduler_options.max_queued is " +
                            std::to_string(options_.max_queued) +
                            "; a stream needs room for at least 2 operations");
   }
+  policy_use_.emplace(*options_.policy);
   const device_scope current(*device_);
   for (const kernel_entry* k = entry_list().load(); k != nullptr; k = k->next) device_->prepare(*k);
   cover_stream_ = device_->make_stream(stream_class::cover);
@@ -88,6 +101,7 @@ inline void engine::shutdown() noexcept {
     }
     if (guard_.joinable()) guard_.join();
     if (deferred_.joinable()) deferred_.join();
+    policy_use_.reset();
     // What holds a stream holds this engine.
     std::vector<blocker> blockers;
     std::vector<answering> unanswered;
@@ -137,6 +151,15 @@ inline void engine::await_device() noexcept {
   }));
 }
 
+/// Index of a free entry of `activities_`.
+inline unsigned engine::room_for_activity(const std::string& who) const {
+  const unsigned n = activity_count_.load();
+  if (n < activities_.size()) return n;
+  throw invalid_argument(who + "a scheduler holds at most " + std::to_string(activities_.size()) +
+                         " latency-critical workloads and streams together; keep fewer streams at "
+                         "a time, they are used again once their last handle is gone");
+}
+
 inline workload_core* engine::add_workload(workload_options o) {
   throw_if_failed();
   if (gone_.load()) throw contract_error("workload '" + o.name + "': its scheduler is gone");
@@ -168,9 +191,7 @@ inline workload_core* engine::add_workload(workload_options o) {
                            " workloads");
   }
   if (w->inline_path) {
-    const unsigned n = activity_count_.load();
-    if (n >= activities_.size())
-      throw invalid_argument(who + "too many latency-critical streams and workloads");
+    const unsigned n = room_for_activity(who);
     activities_[n].store(&w->held);
     sources_of_.push_back({w.get(), "an open request, or a callable of run()"});
     activity_count_.store(n + 1, std::memory_order_release);
@@ -194,6 +215,7 @@ inline std::shared_ptr<stream_core> engine::add_stream(workload_core* w, cudaStr
   if (adopt != nullptr) {
     adopting.lock();
     if (auto known = known_adoption(w, adopt)) return known;
+    check_adoption(w, adopt);
   }
   auto s = std::make_shared<stream_core>();
   s->owner = shared_from_this();
@@ -214,12 +236,12 @@ inline std::shared_ptr<stream_core> engine::add_stream(workload_core* w, cudaStr
   }
   if (kit.done == nullptr) {
     if (w->inline_path) {
+      const std::string who = "workload '" + w->options.name + "': ";
+      static_cast<void>(room_for_activity(who));  // before anything is made
       kit.lane = device_->make_stream(stream_class::latency_critical);
       kit.activity = static_cast<activity_words*>(device_->words(sizeof(activity_words), true));
       const std::scoped_lock lock(mutex_, requests_mutex_);
-      const unsigned n = activity_count_.load();
-      if (n >= activities_.size())
-        throw invalid_argument("workload '" + w->options.name + "': too many streams");
+      const unsigned n = room_for_activity(who);
       activities_[n].store(kit.activity);
       sources_of_.push_back({w, "a new stream"});
       kit.source = n;

@@ -73,6 +73,11 @@ struct plan {
 inline form choose_form(const device_facts& facts, const kernel_entry& k, const shape& s,
                         const launch_options& o) {
   const std::string name(k.name);
+  if (o.form > form::persistent) {
+    throw invalid_argument("launch of " + name + ": launch_options.form is " +
+                           std::to_string(static_cast<unsigned>(o.form)) +
+                           ", which is none of cede::form");
+  }
   form how = o.whole ? form::whole : o.form;
   if (how == form::automatic && o.slices > 0) how = form::sliced;
   const bool clusters = s.cluster != extent{};

@@ -6,6 +6,7 @@
 #include <cede/config.hpp>
 #include <cede/priority.hpp>
 
+#include <atomic>
 #include <chrono>
 #include <cstdint>
 #include <span>
@@ -58,8 +59,12 @@ struct verdict {
 
 }  // namespace policy
 
-/// Decides who runs. Called by one thread at a time; must not wait; the same state and view give
-/// the same verdict.
+namespace detail {
+class policy_use;
+}
+
+/// Decides who runs. Belongs to one scheduler at a time. Called by one thread at a time; must not
+/// wait; the same state and view give the same verdict.
 class scheduling_policy {
  public:
   virtual ~scheduling_policy() = default;
@@ -68,6 +73,16 @@ class scheduling_policy {
   /// False for a baseline that never gives way: the scheduler then raises no gate on the
   /// latency-critical path either.
   [[nodiscard]] virtual bool gives_way() const { return true; }
+
+ private:
+  friend class detail::policy_use;
+  /// Whether a scheduler uses this object; a copy is nobody's yet.
+  struct taken {
+    std::atomic<bool> flag{false};
+    taken() = default;
+    taken(const taken&) noexcept {}
+    taken& operator=(const taken&) noexcept { return *this; }
+  } taken_;
 };
 
 CEDE_END_NAMESPACE
