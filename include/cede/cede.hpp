@@ -9,6 +9,7 @@
 #include <cede/event.hpp>
 #include <cede/host_device.hpp>
 #include <cede/policy/lift.hpp>
+#include <cede/policy/pieces.hpp>
 #include <cede/policy/policy.hpp>
 #include <cede/policy/strict_priority.hpp>
 #include <cede/policy/ungated.hpp>

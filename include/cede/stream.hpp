@@ -94,8 +94,9 @@ class stream {
     s.owner->enqueue(s, std::move(op));
   }
 
-  /// Copies `bytes` bytes in stream order; any direction. Host memory should be pinned. Returns at
-  /// once for pinned and device memory.
+  /// Copies `bytes` bytes in stream order; any direction. Host memory should be pinned. That of a
+  /// gated workload goes in pieces that its turnaround allows (policy/pieces.hpp). Returns at once
+  /// for pinned and device memory.
   void copy(void* to, const void* from, std::size_t bytes) {
     detail::stream_core& s = core("copy");
     check_pointer(s, "copy", to, bytes);
@@ -105,11 +106,14 @@ class stream {
       return;
     }
     detail::operation op;
-    op.work = detail::copy_work{to, from, bytes};
+    op.work = detail::copy_work{.to = static_cast<std::byte*>(to),
+                                .from = static_cast<const std::byte*>(from),
+                                .bytes = bytes};
     s.owner->enqueue(s, std::move(op));
   }
 
-  /// Sets `bytes` bytes of device memory to `byte`, in stream order. Returns at once.
+  /// Sets `bytes` bytes of device memory to `byte`, in stream order; of a gated workload in pieces,
+  /// as copies. Returns at once.
   void fill(void* to, unsigned char byte, std::size_t bytes) {
     detail::stream_core& s = core("fill");
     check_pointer(s, "fill", to, bytes);
@@ -118,7 +122,7 @@ class stream {
       return;
     }
     detail::operation op;
-    op.work = detail::fill_work{to, byte, bytes};
+    op.work = detail::copy_work{.to = static_cast<std::byte*>(to), .byte = byte, .bytes = bytes};
     s.owner->enqueue(s, std::move(op));
   }
 

@@ -2,6 +2,7 @@
 // The scheduler on a GPU: order, exactness under requests, CUDA's own waits, memory.
 #include <support/gpu.hpp>
 
+#include <algorithm>
 #include <cmath>
 #include <fstream>
 #include <thread>
@@ -484,4 +485,33 @@ TEST_CASE("scheduler: launches that overlap keep their order, beside requests") 
   }
   REQUIRE(t.synchronize_for(patience()));
   CHECK(x.read() == std::vector<unsigned>(n, launches));
+}
+
+TEST_CASE("scheduler: copies and fills in pieces keep order and place beside requests") {
+  cede::scheduler gpu;
+  auto serve = gpu.workload(serve_options());
+  auto train = gpu.workload(train_options());
+  auto s = serve.stream();
+  auto t = train.stream();
+  const unsigned n = sized(1U << 24U) + 3;
+  buffer<unsigned> there(n), again(n), hits(1);
+  unsigned* host = nullptr;
+  CUDA_OK(cudaHostAlloc(&host, 2 * sizeof(unsigned) * n, cudaHostAllocDefault));
+  unsigned* back = host + n;
+  for (unsigned i = 0; i < n; ++i) host[i] = mix(i);
+  for (unsigned round = 0; round < 10; ++round) {
+    t.fill(again.get(), 0xff, sizeof(unsigned) * n);
+    t.copy(there.get(), host, sizeof(unsigned) * n);
+    t.copy(again.get(), there.get(), sizeof(unsigned) * n);
+    t.copy(back, again.get(), sizeof(unsigned) * n);
+    for (int i = 0; i < 20; ++i) {
+      s.launch({.grid = 4, .block = 32}, touch{hits.get()});
+      REQUIRE(s.synchronize_for(patience()));
+      std::this_thread::sleep_for(50us);
+    }
+    REQUIRE(t.synchronize_for(patience()));
+    REQUIRE(std::equal(host, host + n, back));
+    host[round] = ~host[round];
+  }
+  cudaFreeHost(host);
 }

@@ -207,8 +207,9 @@ inline std::string engine::state_text() {
           } else {
             out << "operation " << wait->until.number << " of stream " << wait->until.stream->name;
           }
-        } else {
-          out << "copy or fill";
+        } else if (auto* copy = std::get_if<copy_work>(&op.work)) {
+          out << (copy->from != nullptr ? "copy, " : "fill, ") << copy->sent << " of "
+              << copy->bytes << " bytes sent";
         }
         out << (op.in_flight ? " (on the device)" : " (held back)");
       }

@@ -33,7 +33,7 @@ inline bool engine::ready(stream_core& s, std::size_t* position) {
   if (op.after != nullptr && !op.after_done) return false;
   if (!op.protocolled()) {
     if (i != 0) return false;
-    // Slices: two in flight.
+    // Slices and pieces: two in flight.
     if (s.last_token - atomics::load<protocol::order::acquire, protocol::scope::system>(*s.token) >=
         max_in_flight)
       return false;
@@ -111,6 +111,7 @@ inline void engine::submit_operation(stream_core& s, operation& op, std::uint32_
   // Everything the driver call needs is decided under the lock; the call itself is made without it.
   // `op` stays where it is: a deque's elements do not move, and only this thread removes them.
   auto* l = op.launch();
+  std::size_t at = 0;  // of a copy
   if (l != nullptr) {
     l->submitted_at = now;
     if (l->protocolled()) {
@@ -135,10 +136,15 @@ inline void engine::submit_operation(stream_core& s, operation& op, std::uint32_
       op.in_flight = l->next_slice + 1 == l->plan.slices;
       ++s.work->stats.submissions;
     }
-  } else {
+  } else if (auto* copy = std::get_if<copy_work>(&op.work)) {
+    if (copy->sent == 0) op.handed_at = now;
+    const bool one_in_flight = on_device(s);
+    copy->piece =
+        copy->pace.next(since_start(now), copy->bytes - copy->sent, copy->sent,
+                        copy->sent - (one_in_flight ? copy->piece : 0), s.work->options.turnaround);
+    at = std::exchange(copy->sent, copy->sent + copy->piece);
     op.token = ++s.last_token;
-    op.in_flight = true;
-    op.handed_at = now;
+    op.in_flight = copy->sent == copy->bytes;
   }
   driver_call(lock, [&] {
     if (l != nullptr && l->protocolled()) {
@@ -158,10 +164,11 @@ inline void engine::submit_operation(stream_core& s, operation& op, std::uint32_
       device_->submit(s.lane, what);
       device_->write_value(s.lane, s.token, op.token);
     } else if (auto* copy = std::get_if<copy_work>(&op.work)) {
-      device_->copy(s.lane, copy->to, copy->from, copy->bytes);
-      device_->write_value(s.lane, s.token, op.token);
-    } else if (auto* fill = std::get_if<fill_work>(&op.work)) {
-      device_->fill(s.lane, fill->to, fill->byte, fill->bytes);
+      if (copy->from != nullptr) {
+        device_->copy(s.lane, copy->to + at, copy->from + at, copy->piece);
+      } else if (copy->piece != 0) {
+        device_->fill(s.lane, copy->to + at, copy->byte, copy->piece);
+      }
       device_->write_value(s.lane, s.token, op.token);
     }
   });

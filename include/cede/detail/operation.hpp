@@ -6,6 +6,7 @@
 #include <cede/detail/deadline.hpp>
 #include <cede/detail/plan.hpp>
 #include <cede/device.hpp>
+#include <cede/policy/pieces.hpp>
 
 #include <chrono>
 #include <condition_variable>
@@ -68,15 +69,15 @@ struct launch_work {
     return plan.how == form::gated || plan.how == form::persistent;
   }
 };
+/// A copy, or where `from` is null a fill. Goes to the device in pieces.
 struct copy_work {
-  void* to = nullptr;
-  const void* from = nullptr;
+  std::byte* to = nullptr;
+  const std::byte* from = nullptr;
+  unsigned char byte = 0;  ///< of a fill
   std::size_t bytes = 0;
-};
-struct fill_work {
-  void* to = nullptr;
-  unsigned char byte = 0;
-  std::size_t bytes = 0;
+  std::size_t sent = 0;   ///< of these, to the device
+  std::size_t piece = 0;  ///< the newest one's size
+  policy::pieces pace{};
 };
 /// Shared by the thread that waits for admission and the dispatcher that grants it.
 struct admission {
@@ -97,12 +98,12 @@ struct wait_work {
 
 struct operation {
   std::uint64_t number = 0;
-  std::variant<std::monostate, launch_work, copy_work, fill_work, opaque_work, wait_work> work;
+  std::variant<std::monostate, launch_work, copy_work, opaque_work, wait_work> work;
   bool in_flight = false;
   std::uint64_t token = 0;      ///< value of the stream's token word that ends it
   cudaEvent_t after = nullptr;  ///< adopted streams: the user's work before this operation
   bool after_done = false;
-  clock::time_point handed_at{};  ///< copies and fills: to the device
+  clock::time_point handed_at{};  ///< copies and fills: the first piece
 
   [[nodiscard]] launch_work* launch() { return std::get_if<launch_work>(&work); }
   [[nodiscard]] bool protocolled() {
