@@ -13,6 +13,7 @@
 #include <cede/policy/policy.hpp>
 #include <cede/policy/strict_priority.hpp>
 #include <cede/policy/ungated.hpp>
+#include <cede/policy/waiting.hpp>
 #include <cede/port/kernel.hpp>
 
 #include <cede/preempt.hpp>

@@ -118,6 +118,50 @@ class histogram {
   nanoseconds max_{0};
 };
 
+/// Why a gated workload that has something ready is not on the device.
+enum class wait_cause : std::uint8_t {
+  none,      ///< nothing ready, suspended, or on the device
+  critical,  ///< the latency-critical side is active
+  hold_off,  ///< it was, less than the workload's hold-off ago
+  peer,      ///< another gated workload has the device, or is leaving it
+  scheduler  ///< nothing of these: the policy, or the way to the device
+};
+inline constexpr std::size_t wait_causes = 5;
+
+/// Time a workload waited, by cause.
+struct waits {
+  std::array<std::chrono::nanoseconds, wait_causes> time{};     ///< by cause; of `none` always 0
+  std::array<std::chrono::nanoseconds, wait_causes> longest{};  ///< the longest wait, by cause
+  /// Of the waits, each from ready to on the device.
+  std::uint64_t count = 0;
+
+  [[nodiscard]] std::chrono::nanoseconds of(wait_cause c) const {
+    return time[static_cast<std::size_t>(c)];
+  }
+  [[nodiscard]] std::chrono::nanoseconds total() const { return sum(time); }
+  [[nodiscard]] std::chrono::nanoseconds longest_total() const { return sum(longest); }
+  /// What most of the time, or of the longest wait, went to.
+  [[nodiscard]] wait_cause mostly() const { return largest(time); }
+  [[nodiscard]] wait_cause longest_mostly() const { return largest(longest); }
+
+  friend bool operator==(const waits&, const waits&) = default;
+
+ private:
+  static std::chrono::nanoseconds sum(
+      const std::array<std::chrono::nanoseconds, wait_causes>& times) {
+    std::chrono::nanoseconds all{0};
+    for (const std::chrono::nanoseconds t : times) all += t;
+    return all;
+  }
+  static wait_cause largest(const std::array<std::chrono::nanoseconds, wait_causes>& times) {
+    std::size_t most = 0;
+    for (std::size_t i = 1; i < times.size(); ++i) {
+      if (times[i] > times[most]) most = i;
+    }
+    return static_cast<wait_cause>(most);
+  }
+};
+
 /// One workload since its scheduler began. Of a latency-critical one launches, submissions, tiles
 /// and requests are counted and requests timed; what is launched is not followed to its end one by
 /// one.
@@ -134,7 +178,7 @@ struct workload_stats {
   std::chrono::nanoseconds gpu_time{0};      ///< on the device, as a best estimate
   std::chrono::nanoseconds longest_tile{0};  ///< 0 where it was not measured
   std::chrono::nanoseconds opaque_time{0};   ///< of `gpu_time`, work that cannot be preempted
-  std::chrono::nanoseconds waiting_time{0};  ///< had something ready and was kept out
+  cede::waits waits;                         ///< had something ready and was kept out
   histogram turnaround;                      ///< raise to last block out
   /// Made by `request()` and answered, as noticed by a wait through cede or, while gated work is
   /// queued, at once. Launches outside are none.
@@ -151,6 +195,13 @@ struct scheduler_stats {
   /// wait for gated work itself), or, with gated work queued, other such work was seen to run.
   std::chrono::nanoseconds busy{0};
   std::chrono::nanoseconds idle{0};  ///< the rest: what best-effort work may use
+  /// Of `idle`: gated work was on the device, as seen by the thread that submits it.
+  std::chrono::nanoseconds harvested{0};
+  /// Of `idle`: gated work was ready and none was on the device: hold-off, and the way back.
+  std::chrono::nanoseconds lost{0};
+  /// Latency-critical work found gated work on the device: from its raise until none was there,
+  /// as seen by that thread. The longest it can have waited for others.
+  histogram cleared;
   std::vector<workload_stats> workloads;
   /// Times latency-critical work stood still for its `max_hold` and was passed over.
   std::uint64_t lifts = 0;
@@ -229,6 +280,13 @@ inline std::string level_name(priority level) {
 
 }  // namespace detail
 
+/// Requests answered, of all workloads.
+[[nodiscard]] inline std::uint64_t requests(const scheduler_stats& stats) {
+  std::uint64_t all = 0;
+  for (const workload_stats& w : stats.workloads) all += w.requests;
+  return all;
+}
+
 /// A table for a terminal of 80 columns: the device, a line of counts and a line of times for each
 /// workload. Every line ends with a newline. Thread-safe; never waits.
 [[nodiscard]] inline std::string to_text(const scheduler_stats& stats) {
@@ -248,7 +306,16 @@ inline std::string level_name(priority level) {
   std::string text = "device " + detail::table_name(stats.device, 60);
   while (text.back() == ' ') text.pop_back();
   text += "\nbusy " + short_time(stats.busy) + ", idle " + short_time(stats.idle) + ", raises " +
-          short_count(stats.raises) + "\n\n";
+          short_count(stats.raises) + "\nharvested " + short_time(stats.harvested) + ", lost " +
+          short_time(stats.lost);
+  if (const std::uint64_t n = requests(stats); n != 0) {
+    text += ", per request " + short_time(stats.lost / static_cast<std::int64_t>(n));
+  }
+  if (stats.cleared.count() != 0) {
+    text += "\ncleared within " + short_time(stats.cleared.quantile(0.5)) + ", P99 " +
+            short_time(stats.cleared.quantile(0.99));
+  }
+  text += "\n\n";
 
   text += row(name("workload"), {"level", "launch", "done", "submit", "yield", "resume", "tiles"});
   for (const workload_stats& w : stats.workloads) {
@@ -264,7 +331,7 @@ inline std::string level_name(priority level) {
           row(name("time"), {"gpu", "opaque", "waiting", "tile", "leave50", "leave99", "leavemax"});
   for (const workload_stats& w : stats.workloads) {
     text += row(name(w.name),
-                {short_time(w.gpu_time), short_time(w.opaque_time), short_time(w.waiting_time),
+                {short_time(w.gpu_time), short_time(w.opaque_time), short_time(w.waits.total()),
                  short_time(w.longest_tile), short_time(w.turnaround.quantile(0.5)),
                  short_time(w.turnaround.quantile(0.99)), short_time(w.turnaround.max())});
   }

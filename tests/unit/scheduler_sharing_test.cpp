@@ -256,7 +256,7 @@ TEST_CASE("time on the device, waiting and yields are counted for each workload"
   auto stats = stats_of(cpu, "train");
   CHECK(stats.gpu_time >= 10 * 10 * 200us);
   CHECK(stats.longest_tile >= 200us);
-  CHECK(stats.waiting_time < stats.gpu_time);
+  CHECK(stats.waits.total() < stats.gpu_time);
   CHECK(stats_of(cpu, "other").gpu_time == 0ns);
   {
     auto request = serve.request();
@@ -264,8 +264,14 @@ TEST_CASE("time on the device, waiting and yields are counted for each workload"
     std::this_thread::sleep_for(20ms);
   }
   t.synchronize();
-  const auto waited = stats_of(cpu, "train").waiting_time - stats.waiting_time;
+  const auto waited = stats_of(cpu, "train").waits.total() - stats.waits.total();
   CHECK(waited >= 10ms);
+  const auto waits = stats_of(cpu, "train").waits;
+  CHECK(waits.of(cede::wait_cause::critical) >= 10ms);
+  CHECK(waits.longest_mostly() == cede::wait_cause::critical);
+  CHECK(waits.longest_total() >= 10ms);
+  CHECK(contains(cpu.explain(), "for latency-critical work to end"));
+  CHECK(cpu.stats().harvested >= 10ms);
   CHECK(cpu.stats().busy >= 10ms);
   t.run([](cudaStream_t) { std::this_thread::sleep_for(3ms); });
   t.synchronize();

@@ -191,6 +191,8 @@ TEST_CASE("to_text: says what it was given") {
   s.raises = 7;
   s.busy = 1500us;
   s.idle = 2s;
+  s.harvested = 1900ms;
+  s.lost = 99ms;
   workload_stats w;
   w.name = "train";
   w.launches = 11;
@@ -204,11 +206,12 @@ TEST_CASE("to_text: says what it was given") {
   s.workloads.push_back(w);
   const std::string text = to_text(s);
   CAPTURE(text);
-  for (const char* part :
-       {"device a device\n", "busy 1.50ms", "idle 2.00s", "raises 7", "train", " 11 ", " 10 ",
-        " 23 ", " 13 ", " 12 ", "123k", "2.00ms", "9.00us", "effort"})
+  for (const char* part : {"device a device\n", "busy 1.50ms", "idle 2.00s", "raises 7",
+                           "harvested 1.90s", "lost 99.0ms", "train", " 11 ", " 10 ", " 23 ",
+                           " 13 ", " 12 ", "123k", "2.00ms", "9.00us", "effort"})
     CHECK(contains(text, part));
-  CHECK_FALSE(contains(text, "requests"));
+  CHECK_FALSE(contains(text, "request"));
+  CHECK_FALSE(contains(text, "cleared"));
   CHECK(text.back() == '\n');
 }
 
@@ -221,12 +224,16 @@ TEST_CASE("to_text: requests get a table when there are some") {
   w.service.add(100us, 3);
   w.response.add(250us, 3);
   s.workloads = {w, workload_stats{}};
+  s.lost = 30us;
+  s.cleared.add(13us, 7);
   const std::string text = to_text(s);
   CAPTURE(text);
   CHECK(contains(text, "critical"));
   CHECK(contains(text, "requests"));
   CHECK(contains(text, "100us"));
   CHECK(contains(text, "250us"));
+  CHECK(contains(text, "lost 30.0us, per request 10.0us"));
+  CHECK(contains(text, "cleared within 13.0us, P99 13.0us"));
 }
 
 TEST_CASE("to_text: what is not counted of latency-critical launches is a dash, not a nought") {
@@ -254,7 +261,8 @@ TEST_CASE("to_text: fits 80 columns whatever the numbers and names") {
   for (int run = 0; run < 300; ++run) {
     const auto any = [&] { return rng.next() >> rng.below(64); };
     const auto time = [&] { return nanoseconds{static_cast<std::int64_t>(any() >> 1U)}; };
-    scheduler_stats s{names[rng.below(6)], any(), time(), time(), {}};
+    scheduler_stats s{names[rng.below(6)], any(), time(), time(), time(), time(), {}, {}};
+    s.cleared.add(time());
     const auto n = rng.below(4);
     for (std::uint64_t i = 0; i < n; ++i) {
       workload_stats w;
@@ -263,7 +271,7 @@ TEST_CASE("to_text: fits 80 columns whatever the numbers and names") {
       for (auto* c :
            {&w.launches, &w.finished, &w.submissions, &w.yields, &w.resumes, &w.tiles, &w.requests})
         *c = any();
-      for (auto* t : {&w.gpu_time, &w.longest_tile, &w.opaque_time, &w.waiting_time}) *t = time();
+      for (auto* t : {&w.gpu_time, &w.longest_tile, &w.opaque_time, &w.waits.time[1]}) *t = time();
       for (auto* h : {&w.turnaround, &w.service, &w.response}) h->add(time());
       s.workloads.push_back(w);
     }

@@ -6,6 +6,7 @@
 #include <cede/detail/operation.hpp>
 #include <cede/device.hpp>
 #include <cede/policy/policy.hpp>
+#include <cede/policy/waiting.hpp>
 #include <cede/stats.hpp>
 
 #include <atomic>
@@ -127,7 +128,7 @@ struct workload_core {
   gate_words* device_gate = nullptr;  // device memory; null where the device reads the host's
   bool suspended = false;
   bool raised = false;
-  bool waiting = false;   ///< had something ready and was kept out, at the last look
+  policy::wait_account waits;
   bool counting = false;  ///< GPU time runs
   clock::time_point counting_since{};
   std::chrono::nanoseconds used{0};

@@ -299,6 +299,7 @@ class engine : public std::enable_shared_from_this<engine> {
   bool unblock(std::unique_lock<std::mutex>& lock);
   void build_view();
   void look_at_time(bool active, clock::time_point now);
+  void look_at_waits(const policy::view& v);
   bool ready(stream_core& s, std::size_t* position);
   void submit_workload(workload_core& w, std::unique_lock<std::mutex>& lock);
   void submit_operation(stream_core& s, operation& op, std::uint32_t epoch,
@@ -417,6 +418,8 @@ class engine : public std::enable_shared_from_this<engine> {
   std::uint64_t seen_raises_ = 0;
   std::chrono::nanoseconds idle_since_ = std::chrono::nanoseconds::min();  ///< since the start
   clock::time_point last_look_ = clock::now();
+  policy::idle_account idle_use_;  ///< guarded by mutex_
+  histogram cleared_;              ///< guarded by mutex_
   std::chrono::nanoseconds typical_launch_{50000};
   std::atomic<bool> asleep_{false};
   std::atomic<bool> nudged_{false};

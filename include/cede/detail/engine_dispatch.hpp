@@ -104,7 +104,8 @@ inline void engine::dispatch_loop() {
       look_at_time(active, now);
       verdict_.actions.clear();
       verdict_.again = std::chrono::nanoseconds::max();
-      options_.policy->decide({since_start(now), active, idle_since_, views_}, verdict_);
+      const policy::view seen{since_start(now), active, idle_since_, views_};
+      options_.policy->decide(seen, verdict_);
       for (const policy::action& a : verdict_.actions) {
         if (a.workload >= views_.size()) {
           throw contract_error(
@@ -140,10 +141,7 @@ inline void engine::dispatch_loop() {
         pause = std::clamp<std::chrono::nanoseconds>(at - since_start(clock::now()),
                                                      std::chrono::nanoseconds(0), pause);
       }
-      for (std::size_t i = 0; i < gated_.size(); ++i) {
-        gated_[i]->waiting = i < views_.size() && views_[i].ready && !views_[i].in_flight &&
-                             !views_[i].suspended && !gated_[i]->counting;
-      }
+      look_at_waits(seen);
       const bool all_out =
           active && !progressed &&
           std::none_of(views_.begin(), views_.end(), [](const auto& v) { return v.in_flight; });

@@ -242,6 +242,9 @@ inline scheduler_stats engine::snapshot() {
   const std::chrono::nanoseconds now = since_start(clock::now());
   all.busy = busy_time_ + (busy_since_ ? now - *busy_since_ : std::chrono::nanoseconds{0});
   all.idle = now - all.busy;
+  all.harvested = idle_use_.harvested();
+  all.lost = idle_use_.lost();
+  all.cleared = cleared_;
   for (const auto& w : workloads_) {
     workload_stats one = w->inline_path ? w->request_stats : w->stats;
     one.name = w->options.name;
@@ -252,6 +255,7 @@ inline scheduler_stats engine::snapshot() {
       one.tiles = w->tiles.load(std::memory_order_relaxed);
     } else {
       one.gpu_time = w->used;
+      one.waits = w->waits.all();
     }
     all.workloads.push_back(std::move(one));
   }
@@ -270,6 +274,34 @@ inline std::chrono::nanoseconds nearly_longest(const histogram& h) {
   return h.count() < 100 ? h.max() : h.quantile(0.99);
 }
 
+/// What a workload waited for, and what would change it.
+inline std::string in_words(wait_cause c) {
+  switch (c) {
+    case wait_cause::critical:
+      return "for latency-critical work to end";
+    case wait_cause::hold_off:
+      return "for its hold-off to pass (a shorter hold_off would let it back sooner)";
+    case wait_cause::peer:
+      return "for another gated workload (weight and priority share the device)";
+    case wait_cause::scheduler:
+      return "for the policy or the way to the device";
+    case wait_cause::none:
+      break;
+  }
+  return "for nothing";
+}
+
+/// How long a gated workload was kept out and why.
+inline std::string waits_in_words(const waits& w) {
+  if (w.total().count() == 0) return {};
+  std::string text = "; with work ready it waited " + times(w.count) + ", " +
+                     short_time(w.total()) + " in all, mostly " + in_words(w.mostly());
+  if (w.count > 1) {
+    text += "; longest " + short_time(w.longest_total()) + ", " + in_words(w.longest_mostly());
+  }
+  return text;
+}
+
 /// In words: who waited, for what, and what would change it.
 inline std::string engine::explain() {
   const scheduler_stats all = snapshot();
@@ -279,6 +311,20 @@ inline std::string engine::explain() {
   if (all.lifts > 0) {
     out << "It stood still for longer than max_hold " << times(all.lifts)
         << " while gated work waited, and was passed over until it moved.\n";
+  }
+  if (all.cleared.count() > 0) {
+    out << counted(all.cleared.count(), "time", "times")
+        << " gated work was on the device then; it was clear within "
+        << in_us(nearly_longest(all.cleared)) << " (as seen by the host).\n";
+  }
+  if (all.harvested.count() > 0 || all.lost.count() > 0) {
+    out << "Of " << short_time(all.idle)
+        << " that latency-critical work left, gated work had the device for "
+        << short_time(all.harvested) << " and was kept from it for " << short_time(all.lost);
+    if (const auto n = requests(all); n != 0) {
+      out << ", " << short_time(all.lost / static_cast<std::int64_t>(n)) << " a request";
+    }
+    out << ".\n";
   }
   for (const auto& w : all.workloads) {
     out << "'" << w.name << "' ";
@@ -307,6 +353,7 @@ inline std::string engine::explain() {
         out << "; its longest tile took " << in_us(w.longest_tile)
             << ": a raise may have to wait that long";
       }
+      out << waits_in_words(w.waits);
     }
     out << ".\n";
   }

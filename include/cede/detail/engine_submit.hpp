@@ -251,10 +251,14 @@ inline void engine::look_at_time(bool active, clock::time_point now) {
     } else if (busy_until_ <= since_start(now)) {  // else what was active has been answered since
       begin_busy(std::max(since_start(last), raised));
     }
+    const bool in_flight =
+        std::any_of(views_.begin(), views_.end(), [](const auto& v) { return v.in_flight; });
+    if (auto took = idle_use_.clear(since_start(now), active && busy_since_.has_value(),
+                                    busy_since_.value_or(std::chrono::nanoseconds{0}), in_flight))
+      cleared_.add(*took);
   }
-  for (workload_core* w : gated_) {
-    if (w->waiting) w->stats.waiting_time += elapsed;
-  }
+  for (workload_core* w : gated_) w->waits.pass(elapsed);
+  idle_use_.pass(elapsed);
   // Also what came and went between two looks, or while this thread slept. What is launched behind
   // lifted work does not start: it must not renew the hold-off for ever.
   const std::uint64_t raises = raises_.load(std::memory_order_relaxed);
@@ -262,6 +266,21 @@ inline void engine::look_at_time(bool active, clock::time_point now) {
     idle_since_ = since_start(now);
   seen_raises_ = raises;
   was_active_ = active;
+}
+
+/// Keeps what every workload is waiting for until the next look.
+inline void engine::look_at_waits(const policy::view& v) {
+  bool ready = false;
+  bool in_flight = false;
+  for (std::size_t i = 0; i < views_.size(); ++i) {
+    views_[i].in_flight = views_[i].in_flight || gated_[i]->counting;
+    ready = ready || (views_[i].ready && !views_[i].suspended);
+    in_flight = in_flight || views_[i].in_flight;
+  }
+  for (std::size_t i = 0; i < views_.size(); ++i) {
+    gated_[i]->waits.see(policy::why_waits(v, i));
+  }
+  idle_use_.see(v.active, ready, in_flight);
 }
 
 /// The same as `cover`, by the dispatcher, after the wait was let go for a moment.
