@@ -104,7 +104,8 @@ struct request_core {
   clock::time_point opened;
   clock::time_point arrived;
   std::uint64_t flow = 0;
-  unsigned parked = 0;  ///< > 0: waiting for gated work, does not hold the gate
+  std::uint64_t range = 0;  ///< for profilers
+  unsigned parked = 0;      ///< > 0: waiting for gated work, does not hold the gate
   bool closed = false;
 };
 
@@ -134,6 +135,7 @@ struct workload_core {
   std::chrono::nanoseconds used{0};
 
   // latency-critical
+  std::string request_name;       ///< for profilers
   activity_words held{};          ///< opened and closed requests; host only
   std::atomic<unsigned> open{0};  ///< open requests that hold the gate
   std::atomic<std::uint64_t> launches{0};

@@ -5,6 +5,7 @@
 #include <cede/config.hpp>
 #include <cede/detail/cuda_call.hpp>
 #include <cede/detail/cuda_launch.hpp>
+#include <cede/detail/cuda_ranges.hpp>
 #include <cede/device.hpp>
 #include <cede/error.hpp>
 
@@ -174,6 +175,7 @@ class cuda_machine final : public device {
       check_driver(driver().get_attribute(&value, CU_FUNC_ATTRIBUTE_PTX_VERSION, f.function),
                    "cuFuncGetAttribute");
       f.since_sm_90 = value >= 90;
+      f.name = range_name(std::string(k.name));
       const auto room =
           static_cast<int>(facts_.limits.shared - std::min(facts_.limits.shared, f.static_shared));
       check_driver(
@@ -273,6 +275,7 @@ class cuda_machine final : public device {
     const bool clusters = what.how == form::persistent && what.geometry.cluster != extent{};
     const loaded& f = clusters ? find(what.kernel->cuda->clustered, *what.kernel)
                                : function_of(*what.kernel, what.how);
+    const thread_range named(f.name);
     if (what.how == form::whole || what.how == form::sliced) {
       native_args a;
       const native_grid g = plan_native(what, a);
@@ -289,6 +292,14 @@ class cuda_machine final : public device {
                  "the closing step");
     }
   }
+
+  void name_stream(cudaStream_t s, const std::string& name) noexcept override {
+    name_raw_stream(s, name);
+  }
+  std::uint64_t start_range(const std::string& name) noexcept override {
+    return detail::start_range(name);
+  }
+  void end_range(std::uint64_t range) noexcept override { detail::end_range(range); }
 
   void copy(cudaStream_t s, void* to, const void* from, std::size_t bytes) override {
     check_cuda(cudaMemcpyAsync(to, from, bytes, cudaMemcpyDefault, s), "cudaMemcpyAsync");
@@ -355,6 +366,7 @@ class cuda_machine final : public device {
     unsigned max_threads = 0;
     int registers = 0;
     bool since_sm_90 = false;  ///< its workers know clusters and wait for the kernel in front
+    range_name name{};         ///< the body's
   };
 
   /// Queues the driver maps streams to: `CUDA_DEVICE_MAX_CONNECTIONS`, 1 to 32, 8 by default.

@@ -313,6 +313,7 @@ inline void engine::collect_answers() {
     const auto now = clock::now();
     if (open_requests_.empty() && answering_.empty()) end_busy(since_start(now));
     for (answering& a : answered) {
+      device_->end_range(a.request->range);
       workload_stats& stats = a.request->work->request_stats;
       ++stats.requests;
       stats.service.add(now - a.request->opened);

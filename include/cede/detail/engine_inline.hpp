@@ -301,6 +301,7 @@ inline std::shared_ptr<request_core> engine::open_request(workload_core* w,
   w->open.fetch_add(1);
   begin_busy(raise_all());
   r->flow = ++flows_;
+  r->range = device_->start_range(w->request_name);
   ++requests_opened_;
   open_requests_.push_back(r);
   return r;

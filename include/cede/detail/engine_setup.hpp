@@ -181,6 +181,7 @@ inline workload_core* engine::add_workload(workload_options o) {
   auto w = std::make_unique<workload_core>();
   w->options = std::move(o);
   w->inline_path = w->options.priority == latency_critical;
+  w->request_name = "request of " + w->options.name;
   if (!w->inline_path) {
     w->host_gate = static_cast<gate_words*>(device_->words(sizeof(gate_words), true));
     w->device_gate = static_cast<gate_words*>(device_->words(sizeof(gate_words), false));
@@ -284,6 +285,7 @@ inline std::shared_ptr<stream_core> engine::add_stream(workload_core* w, cudaStr
   std::erase_if(w->streams, [](const auto& weak) { return weak.expired(); });
   w->streams.push_back(s);
   s->track = timeline_.add_track(w->options.name, s->name);
+  device_->name_stream(s->lane, s->name);
   return s;
 }
 
