@@ -57,7 +57,7 @@ class adamw_problem : public problem {
   adamw body{};
 
   adamw_problem(memory& m, problem_size s) : problem(m) {
-    body.fours = choose<std::uint32_t>(s, 777, 1U << 17U, 1U << 22U, 1U << 26U);
+    body.fours = choose<std::uint32_t>(s, 777, 1U << 17U, 13U << 19U, 1U << 26U);
     body.rate = 1e-3F;
     body.beta1 = 0.9F;
     body.beta2 = 0.999F;

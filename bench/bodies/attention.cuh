@@ -190,7 +190,7 @@ class attention_problem : public problem {
   attention body{};
 
   attention_problem(memory& m, problem_size s) : problem(m) {
-    heads_ = choose<std::uint32_t>(s, 2, 32, 384, 8192);
+    heads_ = choose<std::uint32_t>(s, 2, 32, 640, 8192);
     body.length = choose<std::uint32_t>(s, 128, 512, 512, 512);
     body.scale = 1.44269504F / 8.0F;
     body.query = input(m, -3, 3, 31);

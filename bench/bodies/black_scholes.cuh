@@ -68,7 +68,7 @@ class black_scholes_problem : public problem {
   black_scholes body{};
 
   black_scholes_problem(memory& m, problem_size s) : problem(m) {
-    body.fours = choose<std::uint32_t>(s, 777, 1U << 17U, 5U << 20U, 1U << 26U);
+    body.fours = choose<std::uint32_t>(s, 777, 1U << 17U, 6U << 20U, 1U << 26U);
     body.rate = 0.02F;
     body.volatility = 0.3F;
     body.spot = input(m, 5, 30, 14);

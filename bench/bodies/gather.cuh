@@ -43,7 +43,7 @@ class gather_problem : public problem {
   gather body{};
 
   gather_problem(memory& m, problem_size s) : problem(m) {
-    body.count = choose<std::uint32_t>(s, 45, 4000, 1U << 18U, 1U << 22U);
+    body.count = choose<std::uint32_t>(s, 45, 4000, 11U << 15U, 1U << 22U);
     table_rows_ = choose<std::uint32_t>(s, 100, 5000, 1U << 20U, 1U << 20U);
     auto* ids = m.array<std::uint32_t>(body.count);
     m.fill_integers(ids, body.count, table_rows_, 12);

@@ -56,7 +56,7 @@ class histogram_problem : public problem {
   histogram body{};
 
   histogram_problem(memory& m, problem_size s) : problem(m) {
-    tiles_ = choose<std::uint32_t>(s, 7, 500, 16384, 1U << 19U);
+    tiles_ = choose<std::uint32_t>(s, 7, 500, 26624, 1U << 19U);
     auto* keys = m.array<std::uint32_t>(elements());
     m.fill_integers(keys, elements(), 0, 5);
     body.keys = reinterpret_cast<const uint_4*>(keys);

@@ -68,7 +68,7 @@ class n_body_problem : public problem {
   n_body body{};
 
   n_body_problem(memory& m, problem_size s) : problem(m) {
-    body.n = choose<std::uint32_t>(s, 512, 3840, 12800, 57344);
+    body.n = choose<std::uint32_t>(s, 512, 3840, 16896, 57344);
     body.softening = 0.01F;
     place_ = m.array<float>(std::size_t{4} * body.n);
     m.fill_floats(place_, std::size_t{4} * body.n, 0.1F, 1, 18);

@@ -32,7 +32,7 @@ class one_element_problem : public problem {
   one_element body{};
 
   one_element_problem(memory& m, problem_size s) : problem(m) {
-    body.n = choose<std::uint32_t>(s, 4001, 1U << 17U, 1U << 25U, 1U << 30U);
+    body.n = choose<std::uint32_t>(s, 4001, 1U << 17U, 15U << 22U, 1U << 30U);
     float* x = m.array<float>(body.n);
     m.fill_floats(x, body.n, -2, 2, 3);
     body.x = x;

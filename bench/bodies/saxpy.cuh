@@ -41,7 +41,7 @@ class saxpy_problem : public problem {
   saxpy body{};
 
   saxpy_problem(memory& m, problem_size s) : problem(m) {
-    body.fours = choose<std::uint32_t>(s, 1000, 1U << 17U, 1U << 23U, 1U << 27U);
+    body.fours = choose<std::uint32_t>(s, 1000, 1U << 17U, 1U << 24U, 1U << 27U);
     body.a = 0.5F;
     x_ = m.array<float>(elements());
     y_ = output_array<float>(elements());

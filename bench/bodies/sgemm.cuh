@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Single-precision product C = A B in 64 x 64 tiles through shared memory: rank-256 updates, as
+// Single-precision product C = A B in 64 x 64 tiles through shared memory: rank-128 updates, as
 // blocked factorisations make them, so that a tile is short. Extents are multiples of 64.
 #pragma once
 
@@ -109,13 +109,13 @@ class sgemm_problem : public problem {
  public:
   using body_type = sgemm;
   static constexpr const char* name = "sgemm";
-  static constexpr double tolerance = 1e-4;  // sums of 256 products of at most 1
+  static constexpr double tolerance = 1e-4;  // sums of 128 products of at most 1
   sgemm body{};
 
   sgemm_problem(memory& m, problem_size s) : problem(m) {
-    body.m = choose<std::uint32_t>(s, 128, 1024, 3072, 16384);
-    body.n = choose<std::uint32_t>(s, 192, 1024, 4096, 8192);
-    body.k = choose<std::uint32_t>(s, 48, 256, 256, 256);
+    body.m = choose<std::uint32_t>(s, 128, 1024, 6144, 16384);
+    body.n = choose<std::uint32_t>(s, 192, 1024, 4096, 16384);
+    body.k = choose<std::uint32_t>(s, 48, 128, 128, 128);
     float* a = m.array<float>(std::size_t{body.m} * body.k);
     float* b = m.array<float>(std::size_t{body.k} * body.n);
     m.fill_floats(a, std::size_t{body.m} * body.k, -1, 1, 29);

@@ -1,9 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
-// Softmax of rows of 1024, a row a tile.
+// Softmax of rows of 1024, a row for each warp, in registers.
 #pragma once
 
 #include "common/problem.hpp"
 #include "common/tile.cuh"
+#include "common/warp_row.cuh"
 
 #include <cede/block.hpp>
 
@@ -15,21 +16,35 @@
 namespace bench {
 
 struct softmax {
-  static constexpr unsigned threads = 256;  // four elements each
+  static constexpr bool barrier_free = true;
+  static constexpr unsigned threads = 256;
   static constexpr unsigned max_threads = threads;
-  static constexpr unsigned min_blocks = 8;  // as many as it has natively
+  static constexpr unsigned min_blocks = 4;  // as many as it has natively
+  std::uint32_t rows;
   const float_4* in;
   float_4* out;
 
   template <class Block>
   CEDE_BODY void operator()(Block b) const {
-    const std::size_t i = std::size_t{b.index().x} * threads + b.thread().x;
-    float_4 v = in[i];
+    const warp_row<float_4> row(b, rows);
+    if (row.none()) return;  // the whole warp
+    float_4 v[row.each];
+    row.load(v, in);
     const larger most{};
-    const float peak = reduce<0>(b, most(most(v.x, v.y), most(v.z, v.w)), most);
-    v = {expf(v.x - peak), expf(v.y - peak), expf(v.z - peak), expf(v.w - peak)};
-    const float scale = 1.0F / reduce<1>(b, (v.x + v.y) + (v.z + v.w), add{});
-    out[i] = {v.x * scale, v.y * scale, v.z * scale, v.w * scale};
+    float peak = v[0].x;
+    BENCH_UNROLL
+    for (const float_4& f : v) peak = most(peak, most(most(f.x, f.y), most(f.z, f.w)));
+    peak = row.fold(peak, most);
+    float sum = 0;
+    BENCH_UNROLL
+    for (float_4& f : v) {
+      f = {expf(f.x - peak), expf(f.y - peak), expf(f.z - peak), expf(f.w - peak)};
+      sum += (f.x + f.y) + (f.z + f.w);
+    }
+    const float scale = 1.0F / row.fold(sum, add{});
+    BENCH_UNROLL
+    for (float_4& f : v) f = {f.x * scale, f.y * scale, f.z * scale, f.w * scale};
+    row.store(out, v);
   }
 };
 
@@ -41,13 +56,14 @@ class softmax_problem : public problem {
   softmax body{};
 
   softmax_problem(memory& m, problem_size s) : problem(m) {
-    rows_ = choose<std::uint32_t>(s, 5, 500, 49152, 1U << 20U);
+    rows_ = choose<std::uint32_t>(s, 13, 3000, 81920, 1U << 20U);
+    body.rows = rows_;
     float* in = m.array<float>(rows_ * width);
     m.fill_floats(in, rows_ * width, -4, 4, 19);
     out_ = output_array<float>(rows_ * width);
     body.in = reinterpret_cast<const float_4*>(in);
     body.out = reinterpret_cast<float_4*>(out_);
-    shape = {.grid = rows_, .block = softmax::threads};
+    shape = {.grid = rows_tiles(rows_, softmax::threads), .block = softmax::threads};
   }
   double error() {
     std::vector<double> want(rows_ * width);
@@ -63,7 +79,7 @@ class softmax_problem : public problem {
   }
 
  private:
-  static constexpr std::size_t width = std::size_t{4} * softmax::threads;
+  static constexpr std::size_t width = std::size_t{4} * warp_row<float_4>::width;
   std::uint32_t rows_;
   float* out_ = nullptr;
 };

@@ -15,8 +15,11 @@
 namespace bench {
 
 struct spmv {
+  static constexpr bool barrier_free = true;
   static constexpr unsigned threads = 256;
-  static constexpr unsigned rows = 32;  // of a tile
+  static constexpr unsigned max_threads = threads;
+  static constexpr unsigned min_blocks = 8;  // as many as it has natively
+  static constexpr unsigned rows = 16;       // of a tile: two for each warp
   std::uint32_t count;
   const std::uint32_t* starts;
   const std::uint32_t* columns;
@@ -57,7 +60,7 @@ class spmv_problem : public problem {
   spmv body{};
 
   spmv_problem(memory& m, problem_size s) : problem(m) {
-    body.count = choose<std::uint32_t>(s, 77, 16000, 1U << 20U, 12U << 20U);
+    body.count = choose<std::uint32_t>(s, 77, 16000, 5U << 17U, 12U << 20U);
     width_ = choose<std::uint32_t>(s, 100, 20000, 1U << 20U, 1U << 20U);
     starts_.resize(body.count + 1);
     for (std::uint32_t r = 0; r < body.count; ++r) starts_[r + 1] = starts_[r] + length(r);

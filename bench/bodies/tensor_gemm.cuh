@@ -228,7 +228,7 @@ class tensor_gemm_problem : public problem {
   tensor_gemm body{};
 
   tensor_gemm_problem(memory& m, problem_size s)
-      : tensor_gemm_problem(m, choose<std::uint32_t>(s, 256, 1024, 4096, 32768),
+      : tensor_gemm_problem(m, choose<std::uint32_t>(s, 256, 1024, 8192, 32768),
                             choose<std::uint32_t>(s, 768, 2048, 8192, 16384),
                             choose<std::uint32_t>(s, 192, 512, 512, 512)) {}
   tensor_gemm_problem(memory& memory, std::uint32_t m, std::uint32_t n, std::uint32_t k)

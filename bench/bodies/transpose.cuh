@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Transposition in 32 x 32 tiles through padded shared memory.
+// Transposition in 64 x 64 tiles through padded shared memory.
 #pragma once
 
 #include "common/problem.hpp"
@@ -14,8 +14,8 @@
 namespace bench {
 
 struct transpose {
-  static constexpr unsigned side = 32;
-  static constexpr unsigned rows = 8;  // threads along y
+  static constexpr unsigned side = 64;
+  static constexpr unsigned rows = 4;  // threads along y
   std::uint32_t width, height;         // of the input
   const float* in;
   float* out;
@@ -27,12 +27,14 @@ struct transpose {
     const unsigned ty = b.thread().y;
     std::uint32_t x = b.index().x * side + tx;
     std::uint32_t y = b.index().y * side + ty;
+    BENCH_UNROLL
     for (unsigned j = 0; j < side; j += rows) {
       if (x < width && y + j < height) tile[ty + j].at[tx] = in[std::size_t{y + j} * width + x];
     }
     barrier(b);
     x = b.index().y * side + tx;
     y = b.index().x * side + ty;
+    BENCH_UNROLL
     for (unsigned j = 0; j < side; j += rows) {
       if (x < height && y + j < width) out[std::size_t{y + j} * height + x] = tile[tx].at[ty + j];
     }
@@ -47,8 +49,8 @@ class transpose_problem : public problem {
   transpose body{};
 
   transpose_problem(memory& m, problem_size s) : problem(m) {
-    body.width = choose<std::uint32_t>(s, 100, 700, 8192, 32768);
-    body.height = choose<std::uint32_t>(s, 70, 690, 8192, 32768);
+    body.width = choose<std::uint32_t>(s, 100, 1000, 8192, 32768);
+    body.height = choose<std::uint32_t>(s, 70, 990, 7680, 32768);
     float* in = m.array<float>(elements());
     m.fill_floats(in, elements(), -1, 1, 6);
     body.in = in;
