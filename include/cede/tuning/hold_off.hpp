@@ -76,7 +76,7 @@ class hold_off {
   void choose() {
     std::vector<double> sorted = gaps_.values();
     std::sort(sorted.begin(), sorted.end());
-    const double n = static_cast<double>(sorted.size());
+    const auto n = static_cast<double>(sorted.size());
     const double cost = cost_model::ns(options_.cost);
     const double least = cost_model::ns(options_.least);
     const double most = cost_model::ns(options_.most);
