@@ -3,13 +3,11 @@
 // one of several routes. The library uses the first; here they meet under equal conditions.
 #pragma once
 
+#include "measure/system_words.cuh"
+
 #include <cuda_runtime.h>
 
-#include <cstdint>
-
 namespace bench {
-
-using word64 = unsigned long long;
 
 /// How a raise gets from the host to the leaders of the worker blocks.
 enum class flag_route {
@@ -59,20 +57,6 @@ struct flag_launch {
 
 /// Kernels and what they call are hidden: every file of the programs may have them.
 namespace flag_device {
-
-static __device__ __forceinline__ word64 load_system(const word64* p) {
-  word64 v;
-  asm volatile("ld.relaxed.sys.global.u64 %0, [%1];" : "=l"(v) : "l"(p));
-  return v;
-}
-static __device__ __forceinline__ word64 load_device(const word64* p) {
-  word64 v;
-  asm volatile("ld.relaxed.gpu.global.u64 %0, [%1];" : "=l"(v) : "l"(p));
-  return v;
-}
-static __device__ __forceinline__ void store_system(word64* p, word64 v) {
-  asm volatile("st.relaxed.sys.global.u64 [%0], %1;" ::"l"(p), "l"(v) : "memory");
-}
 
 /// Of several callers the first keeps the exact cursor: all tickets below it were handed out.
 static __device__ __forceinline__ void set_raised_bit(const flag_launch& a) {
