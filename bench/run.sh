@@ -11,10 +11,11 @@ usage() {
   cat <<'END'
 usage: bench/run.sh [--build-dir DIR] [--limit SECONDS] RECORD PROGRAM[:FILTER]...
 
-Builds the programs (adapters, preemption, port) and runs them one after the other on the GPU; the rows
-they measure go into RECORD, a JSON file, where they replace those of the same names. FILTER is a
-regular expression on the names of rows, to measure a record in parts. A program that takes longer than
-the limit (default 480 s) is stopped; what it wrote before is lost, so choose a smaller part.
+Builds the programs (adapters, domains, early_return, flags, port, preemption, slices) and runs them one
+after the other on the GPU; the rows they measure go into RECORD, a JSON file, where they replace those of
+the same names. FILTER is a regular expression on the names of rows, to measure a record in parts. A program
+that takes longer than the limit (default 480 s) is stopped; what it wrote before is lost, so choose a
+smaller part.
 
   bench/run.sh bench/results/h200/adapters.json adapters preemption port
   bench/run.sh some.json 'adapters:/saxpy/' 'adapters:/spmv/large/'

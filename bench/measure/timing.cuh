@@ -100,12 +100,12 @@ struct pair_times {
   [[nodiscard]] double ratio() const { return second_us / first_us; }
 };
 
-/// Medians of `pairs` interleaved pairs, which change places every time.
+/// Medians of `n` interleaved pairs, which change places every time.
 template <class First, class Second>
-pair_times time_pairs(First&& first, Second&& second, int pairs) {
+pair_times time_pairs(First&& first, Second&& second, int n) {
   std::vector<double> a;
   std::vector<double> b;
-  for (int i = 0; i < pairs; ++i) {
+  for (int i = 0; i < n; ++i) {
     if (i % 2 == 0) a.push_back(first());
     b.push_back(second());
     if (i % 2 == 1) a.push_back(first());
