@@ -7,6 +7,7 @@
 #include <cede/config.hpp>
 #include <cede/error.hpp>
 #include <cede/event.hpp>
+#include <cede/graph.hpp>
 #include <cede/host_device.hpp>
 #include <cede/policy/lift.hpp>
 #include <cede/policy/pieces.hpp>

@@ -6,6 +6,7 @@
 #include <cede/body.hpp>
 #include <cede/config.hpp>
 #include <cede/detail/kernel_args.hpp>
+#include <cede/error.hpp>
 #include <cede/protocol.hpp>
 #include <cede/shape.hpp>
 
@@ -20,6 +21,7 @@
 extern "C" {
 typedef struct CUstream_st* cudaStream_t;
 typedef struct CUevent_st* cudaEvent_t;
+typedef struct CUgraphExec_st* cudaGraphExec_t;
 }
 
 CEDE_BEGIN_NAMESPACE
@@ -76,6 +78,16 @@ struct submission {
   bool closes = true;       ///< gated: the last chunk of the submission; the closing step follows
   protocol::terms terms{};
   control words{};
+};
+
+/// One node of a graph made by the library: a launch, run whole, or where `launch` is null a copy, or
+/// where `from` is null too a fill.
+struct graph_item {
+  const submission* launch = nullptr;
+  void* to = nullptr;
+  const void* from = nullptr;
+  unsigned char byte = 0;
+  std::size_t bytes = 0;
 };
 
 struct device_facts {
@@ -160,6 +172,21 @@ class device {
 
   virtual void copy(cudaStream_t s, void* to, const void* from, std::size_t bytes) = 0;
   virtual void fill(cudaStream_t s, void* to, unsigned char byte, std::size_t bytes) = 0;
+  /// The items, one behind another, as what one call launches; null where the device has no such
+  /// thing and they are submitted one by one. Set-up only: may wait for the device.
+  virtual cudaGraphExec_t make_graph(std::span<const graph_item> items) {
+    static_cast<void>(items);
+    return nullptr;
+  }
+  /// Only for graphs that nothing executes any more.
+  virtual void destroy_graph(cudaGraphExec_t g) noexcept { static_cast<void>(g); }
+  /// Queues a graph of this device's, or of the program's.
+  virtual void launch_graph(cudaStream_t s, cudaGraphExec_t g) {
+    static_cast<void>(s);
+    static_cast<void>(g);
+    throw not_supported("launch of a cudaGraphExec_t: " + facts().name +
+                        " has no graphs of CUDA's; record a cede::graph instead");
+  }
   /// Stores `value` to a shared word once all work before it on `s` is done, visible to the host.
   virtual void write_value(cudaStream_t s, std::uint64_t* shared_word, std::uint64_t value) = 0;
   /// Holds `s` until the shared word is >= `value`.

@@ -7,11 +7,13 @@
 #include <cede/body.hpp>
 #include <cede/config.hpp>
 #include <cede/detail/engine.hpp>
+#include <cede/detail/engine_graph.hpp>
 #include <cede/detail/engine_last.hpp>
 #include <cede/detail/engine_setup.hpp>
 #include <cede/detail/plan.hpp>
 #include <cede/detail/registration.hpp>
 #include <cede/event.hpp>
+#include <cede/graph.hpp>
 #include <cede/shape.hpp>
 
 #include <chrono>
@@ -55,6 +57,39 @@ class stream {
     requires(!std::same_as<Body, launch_options>)
   void launch(const shape& geometry, Body body, Args&&... args) {
     launch<Body, Args...>(geometry, launch_options{}, std::move(body), std::forward<Args>(args)...);
+  }
+
+  /// Launches a recorded graph (graph.hpp), whose nodes are copied. Refuses as `launch` of its
+  /// nodes would, before any of them is queued. On a gated stream calls of other threads may come
+  /// between its nodes. Returns as `launch` does; the first time on a latency-critical stream it
+  /// may wait for the device.
+  void launch(const graph& g) {
+    detail::stream_core& s = core("launch");
+    if (g.nodes_.empty()) return;
+    const auto alive = core_;  // a node's callable may let the last handle go
+    if (s.work->inline_path) {
+      const detail::ends_after_run after;
+      s.owner->inline_graph(s, g.nodes_, *g.made_);
+    } else {
+      s.owner->gated_graph(s, g.nodes_);
+    }
+  }
+  /// Launches one of CUDA's graphs. On a gated stream it is opaque: it starts when its turn has
+  /// come, is not preempted, and if it cannot be launched the scheduler has failed. It must stay
+  /// until it has executed; upload it before (`cudaGraphUpload`), and instantiate it with
+  /// `cudaGraphInstantiateFlagUseNodePriority` if its nodes are to keep priorities of their own.
+  /// Throws `contract_error` for null, `not_supported` on the host device. Returns as `launch`.
+  void launch(cudaGraphExec_t g) {
+    detail::stream_core& s = core("launch");
+    if (g == nullptr) {
+      throw contract_error("stream " + s.name +
+                           ": launch() of a null cudaGraphExec_t; instantiate it first");
+    }
+    if (s.work->inline_path) {
+      s.owner->inline_launch_graph(s, g);
+    } else {
+      s.owner->gated_launch_graph(s, g);
+    }
   }
 
   /// Calls `f(cudaStream_t)` on this thread: library calls, graphs, kernels that are not bodies. On
@@ -233,16 +268,8 @@ class stream {
       s.owner->inline_launch(s, k, body, geometry);
       return;
     }
-    detail::operation op;
-    detail::launch_work l;
-    l.kernel = &k;
-    l.plan = s.owner->plan_for(*s.work, k, geometry, options);
-    l.geometry = geometry;
-    l.tiles = l.plan.tiles;
-    l.body = detail::body_bytes(body, k.bytes);
-    l.memory = s.owner->worker_memory_of(s, k, l.plan);
-    op.work = std::move(l);
-    s.owner->enqueue(s, std::move(op));
+    const detail::plan p = s.owner->plan_for(*s.work, k, geometry, options);
+    s.owner->enqueue(s, s.owner->launch_operation(s, k, body, geometry, p));
   }
 
   std::shared_ptr<detail::stream_core> core_;

@@ -37,6 +37,11 @@ class forwarding_device : public cede::detail::device {
   void copy(cudaStream_t s, void* to, const void* from, std::size_t bytes) override {
     to_->copy(s, to, from, bytes);
   }
+  cudaGraphExec_t make_graph(std::span<const cede::detail::graph_item> items) override {
+    return to_->make_graph(items);
+  }
+  void destroy_graph(cudaGraphExec_t g) noexcept override { to_->destroy_graph(g); }
+  void launch_graph(cudaStream_t s, cudaGraphExec_t g) override { to_->launch_graph(s, g); }
   void fill(cudaStream_t s, void* to, unsigned char byte, std::size_t bytes) override {
     to_->fill(s, to, byte, bytes);
   }

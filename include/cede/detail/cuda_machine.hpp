@@ -4,6 +4,7 @@
 
 #include <cede/config.hpp>
 #include <cede/detail/cuda_call.hpp>
+#include <cede/detail/cuda_graph.hpp>
 #include <cede/detail/cuda_launch.hpp>
 #include <cede/detail/cuda_ranges.hpp>
 #include <cede/device.hpp>
@@ -76,6 +77,7 @@ class cuda_machine final : public device {
     int previous = 0;
     static_cast<void>(cudaGetDevice(&previous));
     static_cast<void>(cudaSetDevice(ordinal_));
+    if (recorder_ != nullptr) static_cast<void>(cudaStreamDestroy(recorder_));
     if (probe_ != nullptr) static_cast<void>(cudaStreamDestroy(probe_));
     for (const slab& s : slabs_) {
       static_cast<void>(s.shared ? cudaFreeHost(s.memory) : cudaFree(s.memory));
@@ -307,6 +309,30 @@ class cuda_machine final : public device {
   void fill(cudaStream_t s, void* to, unsigned char byte, std::size_t bytes) override {
     check_cuda(cudaMemsetAsync(to, byte, bytes, s), "cudaMemsetAsync");
   }
+  cudaGraphExec_t make_graph(std::span<const graph_item> items) override {
+    // What a capture must not do is done before: loading code, making the stream.
+    for (const graph_item& i : items)
+      if (i.launch != nullptr) function_of(*i.launch->kernel, form::whole);
+    const std::scoped_lock lock(graphs_mutex_);
+    if (recorder_ == nullptr) recorder_ = make_stream(stream_class::latency_critical);
+    return record_graph(recorder_, [&] {
+      for (const graph_item& i : items) {
+        if (i.launch != nullptr) {
+          submit(recorder_, *i.launch);
+        } else if (i.from != nullptr) {
+          copy(recorder_, i.to, i.from, i.bytes);
+        } else {
+          fill(recorder_, i.to, i.byte, i.bytes);
+        }
+      }
+    });
+  }
+  void destroy_graph(cudaGraphExec_t g) noexcept override {
+    static_cast<void>(cudaGraphExecDestroy(g));
+  }
+  void launch_graph(cudaStream_t s, cudaGraphExec_t g) override {
+    check_cuda(cudaGraphLaunch(g, s), "cudaGraphLaunch");
+  }
   void write_value(cudaStream_t s, std::uint64_t* shared_word, std::uint64_t value) override {
     check_driver(driver().write_value(s, reinterpret_cast<CUdeviceptr>(shared_word), value,
                                       CU_STREAM_WRITE_VALUE_DEFAULT),
@@ -469,6 +495,8 @@ class cuda_machine final : public device {
   cudaStream_t probe_ = nullptr;
   std::mutex words_mutex_;
   std::vector<slab> slabs_;
+  std::mutex graphs_mutex_;
+  cudaStream_t recorder_ = nullptr;  ///< where graphs are recorded; guarded by graphs_mutex_
   mutable std::shared_mutex functions_mutex_;
   std::unordered_map<const void*, loaded> functions_;
   std::map<std::tuple<CUfunction, std::uint64_t, std::size_t>, unsigned> occupancy_;

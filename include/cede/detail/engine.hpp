@@ -19,6 +19,7 @@
 
 #include <cede/config.hpp>
 #include <cede/detail/core.hpp>
+#include <cede/detail/graph_node.hpp>
 #include <cede/detail/operation.hpp>
 #include <cede/device.hpp>
 #include <cede/error.hpp>
@@ -40,6 +41,7 @@
 #include <memory>
 #include <mutex>
 #include <optional>
+#include <span>
 #include <string>
 #include <thread>
 #include <utility>
@@ -153,6 +155,14 @@ class policy_use {
   scheduling_policy& policy_;
 };
 
+class made_graphs;
+
+/// A value that a latency-critical stream writes when all before it is done. Its words outlive it.
+struct inline_mark {
+  const activity_words* activity = nullptr;
+  std::uint64_t number = 0;
+};
+
 class engine : public std::enable_shared_from_this<engine> {
  public:
   static constexpr unsigned max_workloads = 256;
@@ -200,6 +210,16 @@ class engine : public std::enable_shared_from_this<engine> {
                 const launch_options& o);
   void suspend(workload_core* w);
   void resume(workload_core* w);
+
+  // -- recorded graphs, and graphs of the program's (engine_graph.hpp)
+  void inline_launch_graph(stream_core& s, cudaGraphExec_t g);
+  void inline_graph(stream_core& s, std::span<const graph_node> nodes, made_graphs& made);
+  void gated_launch_graph(stream_core& s, cudaGraphExec_t g);
+  void gated_graph(stream_core& s, std::span<const graph_node> nodes);
+  operation launch_operation(stream_core& s, const kernel_entry& k, const void* body,
+                             const shape& geometry, plan p);
+  std::vector<cudaGraphExec_t> make_graphs(std::span<const graph_node> nodes);
+  void retire_graphs(std::vector<cudaGraphExec_t> made, std::vector<inline_mark> until) noexcept;
 
   // -- both kinds
   void wait_foreign_stream(stream_core& s, cudaStream_t foreign);
@@ -268,6 +288,15 @@ class engine : public std::enable_shared_from_this<engine> {
     std::vector<std::shared_ptr<request_core>> parked;
     std::uint64_t after = 0;  ///< newest value of the stream in front of the wait
   };
+
+  /// Of a recorded graph that is gone; goes once all of `until` is done.
+  struct retired_graph {
+    std::vector<cudaGraphExec_t> made;
+    std::vector<inline_mark> until;
+  };
+  void check_foreign_graph(const stream_core& s) const;
+  operation foreign_graph_operation(cudaGraphExec_t g);
+  void sweep_graphs();
 
   // inline
   std::uint64_t begin_inline(stream_core& s);
@@ -399,6 +428,7 @@ class engine : public std::enable_shared_from_this<engine> {
   std::vector<answering> answering_;
   std::vector<blocker> blockers_;
   std::atomic<std::size_t> blockers_count_{0};
+  std::vector<retired_graph> retired_graphs_;
   std::atomic<unsigned> inline_runs_{
       0};  ///< callables of `run` in progress on latency-critical streams
   std::uint64_t flows_ = 0;
