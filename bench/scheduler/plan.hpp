@@ -9,7 +9,8 @@
 #include <stdexcept>
 #include <string>
 #include <string_view>
-#include <tuple>
+#include <utility>
+
 #include <vector>
 
 namespace bench::scheduler {
