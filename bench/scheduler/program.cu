@@ -3,7 +3,7 @@
 //   --plan          prints the rows and about how long each takes, by part with --part I/N
 //   --part I/N      measures one of N parts, each shorter than 8 minutes
 //   --smoke         a few rows for a moment each: does everything work?
-//   --benchmark_filter=REGEX chooses among the rows of the part
+//   --benchmark_filter=REGEX chooses rows; parts are parts of those
 #include "measure/program.cuh"
 #include "scheduler/cell.cuh"
 #include "scheduler/host_cost.cuh"
@@ -13,6 +13,7 @@
 
 #include <algorithm>
 #include <chrono>
+#include <cmath>
 #include <cstdio>
 #include <exception>
 #include <functional>
@@ -63,10 +64,9 @@ choices parse(int& argc, char** argv) {
 std::vector<row> chosen(const choices& c) {
   std::vector<row> rows = all_rows();
   if (c.smoke) rows = smoke_rows(rows);
-  if (c.parts != 0) rows = part_of(rows, c.part, c.parts);
   const std::regex wanted(c.filter);
   std::erase_if(rows, [&](const row& r) { return !std::regex_search(r.name, wanted); });
-  return rows;
+  return c.parts != 0 ? part_of(rows, c.part, c.parts) : rows;
 }
 
 void print_plan(const choices& c) {
@@ -283,7 +283,18 @@ double sm_clock_mhz() {
   return mhz;
 }
 
+/// All rows at once would take longer than any run may.
+void refuse_too_long(const choices& c) {
+  const double seconds = expected_seconds(chosen(c));
+  if (c.smoke || seconds <= 480) return;
+  throw std::invalid_argument("these rows take about " + std::to_string(std::lround(seconds / 60)) +
+                              " minutes; measure them in parts, --part 1/" +
+                              std::to_string(fewest_parts(chosen(c))) +
+                              " and so on, or name fewer by --benchmark_filter");
+}
+
 int measure(const choices& c, int argc, char** argv) {
+  refuse_too_long(c);
   if (!bench::have_device()) return 1;
   const double clock_before = sm_clock_mhz();
   auto outcomes = measurement(c.smoke).run(chosen(c));
