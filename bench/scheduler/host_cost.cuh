@@ -24,6 +24,7 @@ class call_timer {
     path on{.raw = stream.get()};
     std::vector<double> us;
     for (int i = -50; i < n; ++i) {
+      if (call_ != "request") on.launch(tiny_);  // as below: not the first one of a request
       const auto begin = wall::now();
       on.launch(tiny_);
       // A request has an end that the host is told of, on any stream.
