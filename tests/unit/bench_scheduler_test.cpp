@@ -3,6 +3,7 @@
 // figures.
 #include <doctest/doctest.h>
 
+#include <cmath>
 #include <cstddef>
 #include <set>
 #include <stdexcept>
@@ -145,6 +146,10 @@ TEST_CASE("the interval of a ratio encloses it, narrows with samples and is one 
   CHECK(wide.high > 1);
   CHECK(narrow.high - narrow.low < (wide.high - wide.low) / 3);
   CHECK(narrow.low > 0.99);
+  // The rank of P99 among 20,000 has a standard deviation of sqrt(20,000 x 0.99 x 0.01) = 14.07.
+  const interval ranks = p99_ratio_interval(many, {1});
+  CHECK(std::abs(ranks.low - (19'800 - 1.96 * 14.07)) < 6);
+  CHECK(std::abs(ranks.high - (19'800 + 1.96 * 14.07)) < 6);
   const interval same = p99_ratio_interval({6, 6, 6}, {3, 3});
   CHECK(same.low == 2);
   CHECK(same.high == 2);
