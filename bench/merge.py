@@ -8,7 +8,13 @@ RECORD and PART are JSON as Google Benchmark writes it. The record's context is 
 part. A row that a later part has as well replaces the earlier one; rows that RECORD holds already are
 kept where no part has them. Rows whose part ran on another tree, commit, GPU or day than the record's
 context says carry a context of their own.
+
+       bench/merge.py --rest RECORD TREE PLAN
+
+Prints the parts of PLAN, lines of part and name as a program's --plan writes them, of which RECORD lacks
+a row, or has one that failed or was measured with other headers than those of TREE.
 """
+import csv
 import json
 import pathlib
 import sys
@@ -42,7 +48,26 @@ def merge(parts):
     return {"context": {k: newest[k] for k in KEYS if k in newest}, "benchmarks": merged}
 
 
+def rest(record, tree, plan):
+    """The parts of the plan with rows that are still to be measured, in order."""
+    done = set()
+    if pathlib.Path(record).exists():
+        context, rows = read(record)
+        done = {
+            row["name"].split("/iterations:")[0]
+            for row in rows
+            if {**context, **row.get("context", {})}.get("tree") == tree
+            and not row.get("error_occurred")
+        }
+    with open(plan, encoding="utf-8", newline="") as file:
+        missing = [r["part"] for r in csv.DictReader(file) if r["name"] not in done]
+    return list(dict.fromkeys(missing))
+
+
 def main():
+    if len(sys.argv) == 5 and sys.argv[1] == "--rest":
+        print("".join(part + "\n" for part in rest(*sys.argv[2:])), end="")
+        return
     if len(sys.argv) < 3:
         sys.exit(__doc__)
     record, *parts = sys.argv[1:]

@@ -29,6 +29,9 @@ cublas_product::cublas_product(cudaStream_t stream) : library_(std::make_unique<
 }
 cublas_product::~cublas_product() { static_cast<void>(cublasDestroy(library_->handle)); }
 bool cublas_product::available() { return true; }
+void cublas_product::use(cudaStream_t stream) {
+  check(cublasSetStream(library_->handle, stream), "cublasSetStream");
+}
 
 void cublas_product::run(std::uint32_t m, std::uint32_t n, std::uint32_t k, const std::uint16_t* a,
                          const std::uint16_t* b, std::uint16_t* c) {
@@ -52,6 +55,7 @@ cublas_product::cublas_product(cudaStream_t) {
 }
 cublas_product::~cublas_product() = default;
 bool cublas_product::available() { return false; }
+void cublas_product::use(cudaStream_t) {}
 void cublas_product::run(std::uint32_t, std::uint32_t, std::uint32_t, const std::uint16_t*,
                          const std::uint16_t*, std::uint16_t*) {}
 

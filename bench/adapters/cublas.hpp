@@ -19,6 +19,8 @@ class cublas_product {
   ~cublas_product();
   /// False where the program was built without the library.
   static bool available();
+  /// The products to come go to this stream.
+  void use(cudaStream_t stream);
   void run(std::uint32_t m, std::uint32_t n, std::uint32_t k, const std::uint16_t* a,
            const std::uint16_t* b, std::uint16_t* c);
 

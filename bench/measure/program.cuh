@@ -28,8 +28,12 @@ inline std::string from_environment(const char* name, const std::string& otherwi
   return value == nullptr || *value == '\0' ? otherwise : value;
 }
 
+inline std::string usual_samples() {
+  return std::to_string(pairs) + " pairs, " + std::to_string(raises) + " raises";
+}
+
 /// run.sh tells the commit, the state of the headers and the driver's release.
-inline void describe_machine() {
+inline void describe_machine(const std::string& samples) {
   int device = 0;
   int driver = 0;
   int runtime = 0;
@@ -43,8 +47,7 @@ inline void describe_machine() {
   benchmark::AddCustomContext("cuda", version_text(runtime));
   benchmark::AddCustomContext("commit", from_environment("CEDE_COMMIT", "unknown"));
   benchmark::AddCustomContext("tree", from_environment("CEDE_TREE", "unknown"));
-  benchmark::AddCustomContext(
-      "samples", std::to_string(pairs) + " pairs, " + std::to_string(raises) + " raises");
+  benchmark::AddCustomContext("samples", samples);
 }
 
 /// Registers a row, which is run once and sets its time and counters itself. One that fails says
@@ -68,11 +71,12 @@ void add_row(const std::string& name, Row row) {
       ->Unit(benchmark::kMicrosecond);
 }
 
-/// Runs what is registered; the exit status of the program.
-inline int run_benchmarks(int& argc, char** argv) {
+/// Runs what is registered; the exit status of the program. `samples`: how many a row has, in
+/// words.
+inline int run_benchmarks(int& argc, char** argv, const std::string& samples = usual_samples()) {
   benchmark::Initialize(&argc, argv);
   if (benchmark::ReportUnrecognizedArguments(argc, argv)) return 2;
-  describe_machine();
+  describe_machine(samples);
   benchmark::RunSpecifiedBenchmarks();
   benchmark::Shutdown();
   return 0;
