@@ -202,6 +202,17 @@ TEST_CASE("the partition model finds the coefficients its data were made with") 
   CHECK(p95 < 0.06);
 }
 
+TEST_CASE("a prediction that was computed by hand") {
+  const workload_profile a = workload(0, 0.5, 0.4, 0.8);
+  const workload_profile b = workload(1, 1, 0.6, 0.2);
+  const std::vector<resident> pair{{&a, 0.5}, {&b, 0.25}};
+  // 0.7 (0.98 - 0.05 * 0.4 * 0.5 * 0.5 - 0.2 * 0.6 * 0.25 - 0.1 * 0.8 * 0.5 * 0.5
+  //      - 0.3 * 0.2 * 0.25)
+  CHECK(partition_model(known).progress(pair, 0).value->progress == Approx(0.637));
+  // 0.35 (0.98 - 0.05 * 0.6 * 0.25 - 0.2 * 0.4 * 0.25 - 0.1 * 0.2 * 0.25 - 0.3 * 0.8 * 0.25)
+  CHECK(partition_model(known).progress(pair, 1).value->progress == Approx(0.310625));
+}
+
 TEST_CASE("of one family nothing can be held out, and nothing is promised") {
   world w = made_by(partition_model(known));
   for (workload_profile& each : w.workloads) each.family = "same";

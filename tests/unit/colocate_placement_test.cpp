@@ -119,6 +119,15 @@ TEST_CASE("what is required is kept by the bound, or nothing is placed") {
                                     [](const placed& p) { return p.candidate == 0; });
   c[0].least_progress = first.expected.bound();
   CHECK(place(c, contended, {.devices = 1}));
+  // In halves alone there is one division: between bound and mean nothing may be placed.
+  c[0].least_progress = 0;
+  const auto halves = place(c, contended, {.devices = 1, .share_steps = 2});
+  REQUIRE(halves);
+  const auto& half = halves->devices[0][0];
+  REQUIRE(half.candidate == 0);
+  c[0].least_progress = half.expected.bound() + 0.01;
+  CHECK(c[0].least_progress < half.expected.progress);
+  CHECK_FALSE(place(c, contended, {.devices = 1, .share_steps = 2}));
   c[0].least_progress = 0.99;  // which the mean of no pair reaches, less its p95
   CHECK_FALSE(place(c, contended, {.devices = 1}));
   CHECK(place(c, contended, {.devices = 2})->value == Approx(2));
