@@ -120,13 +120,14 @@ class histogram {
 
 /// Why a gated workload that has something ready is not on the device.
 enum class wait_cause : std::uint8_t {
-  none,      ///< nothing ready, suspended, or on the device
-  critical,  ///< the latency-critical side is active
-  hold_off,  ///< it was, less than the workload's hold-off ago
-  peer,      ///< another gated workload has the device, or is leaving it
-  scheduler  ///< nothing of these: the policy, or the way to the device
+  none,       ///< nothing ready, suspended, or on the device
+  critical,   ///< the latency-critical side is active
+  hold_off,   ///< it was, less than the workload's hold-off ago
+  peer,       ///< another gated workload has the device, or is leaving it
+  scheduler,  ///< nothing of these: the policy, or the way to the device
+  rate_limit  ///< it has used up what `workload_options::limit` allows
 };
-inline constexpr std::size_t wait_causes = 5;
+inline constexpr std::size_t wait_causes = 6;
 
 /// Time a workload waited, by cause.
 struct waits {

@@ -25,6 +25,9 @@ TEST_CASE("a workload waits only if it has something ready, is not suspended and
   CHECK(cause({workload_view{}}) == wait_cause::none);
   CHECK(cause({{.suspended = true, .ready = true}}) == wait_cause::none);
   CHECK(cause({{.ready = true, .in_flight = true}}, true) == wait_cause::none);
+  CHECK(cause({{.suspended = true, .ready = true, .limited = true}}, true) ==
+        wait_cause::rate_limit);
+  CHECK(cause({{.suspended = true, .limited = true}}) == wait_cause::none);
   CHECK(cause({ready}) == wait_cause::scheduler);
 }
 

@@ -6,6 +6,7 @@
 #include <cede/detail/operation.hpp>
 #include <cede/device.hpp>
 #include <cede/policy/policy.hpp>
+#include <cede/policy/rate_limit.hpp>
 #include <cede/policy/waiting.hpp>
 #include <cede/stats.hpp>
 
@@ -37,6 +38,9 @@ struct workload_options {
   /// something does: it may wait for gated work by a call on the raw stream. Both with a message,
   /// and only while gated work waits.
   std::chrono::nanoseconds max_hold = std::chrono::seconds{10};
+  /// Bounds the GPU time of this (gated) workload, also where nobody else wants the device. Not
+  /// while the scheduler ends.
+  policy::rate_limit limit{};
 };
 
 namespace detail {
@@ -128,6 +132,8 @@ struct workload_core {
   gate_words* host_gate = nullptr;    // shared
   gate_words* device_gate = nullptr;  // device memory; null where the device reads the host's
   bool suspended = false;
+  bool limited = false;  ///< kept out by its rate limit at the last look
+  policy::token_bucket bucket;
   bool raised = false;
   policy::wait_account waits;
   bool counting = false;  ///< GPU time runs

@@ -326,7 +326,7 @@ class engine : public std::enable_shared_from_this<engine> {
   void finish_front(stream_core& s);
   bool collect_launch(stream_core& s, operation& op);
   bool unblock(std::unique_lock<std::mutex>& lock);
-  void build_view();
+  void build_view(clock::time_point now);
   void look_at_time(bool active, clock::time_point now);
   void look_at_waits(const policy::view& v);
   bool ready(stream_core& s, std::size_t* position);

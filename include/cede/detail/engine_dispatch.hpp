@@ -98,7 +98,7 @@ inline void engine::dispatch_loop() {
       close_overdue_requests(lock);
 
       const auto now = clock::now();
-      build_view();
+      build_view(now);
       lift_what_stands_still(now);
       const bool active = keeps_gated_out();
       look_at_time(active, now);

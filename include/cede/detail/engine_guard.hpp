@@ -285,6 +285,8 @@ inline std::string in_words(wait_cause c) {
       return "for another gated workload (weight and priority share the device)";
     case wait_cause::scheduler:
       return "for the policy or the way to the device";
+    case wait_cause::rate_limit:
+      return "for its rate limit (a larger limit.share would let it back sooner)";
     case wait_cause::none:
       break;
   }

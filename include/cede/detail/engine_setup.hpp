@@ -177,10 +177,22 @@ inline workload_core* engine::add_workload(workload_options o) {
                            "; it lies between " +
                            "cede::best_effort (0) and cede::latency_critical (1000)");
   }
+  if (!(o.limit.share > 0 && o.limit.share <= 1) || o.limit.burst.count() <= 0) {
+    throw invalid_argument(who + "limit.share is " + std::to_string(o.limit.share) +
+                           " and limit.burst " + std::to_string(o.limit.burst.count()) +
+                           " ns; the share must be larger than 0 and at most 1, which is no " +
+                           "limit, and the burst larger than 0");
+  }
+  if (o.limit.limits() && o.priority == latency_critical) {
+    throw invalid_argument(who +
+                           "limit.share of a latency-critical workload, which is never held back; "
+                           "give it a lower priority, or launch less");
+  }
   const device_scope current(*device_);
   auto w = std::make_unique<workload_core>();
   w->options = std::move(o);
   w->inline_path = w->options.priority == latency_critical;
+  w->bucket = policy::token_bucket(w->options.limit);
   w->request_name = "request of " + w->options.name;
   if (!w->inline_path) {
     w->host_gate = static_cast<gate_words*>(device_->words(sizeof(gate_words), true));

@@ -180,7 +180,7 @@ inline void engine::submit_workload(workload_core& w, std::unique_lock<std::mute
     std::size_t position = 0;
     while (ready(*s, &position)) {
       // Others may have spoken while the lock was given up for the last submission.
-      if (w.suspended || has_failed_.load()) return;
+      if (w.suspended || w.limited || has_failed_.load()) return;
       // The epoch first, then the look at the other side, then the launch: see protocol.hpp.
       const std::uint32_t epoch = protocol::sample<atomics>(*w.host_gate);
       if (options_.policy->gives_way() && keeps_gated_out()) return;
@@ -194,7 +194,7 @@ inline void engine::submit_workload(workload_core& w, std::unique_lock<std::mute
   }
 }
 
-inline void engine::build_view() {
+inline void engine::build_view(clock::time_point now) {
   views_.resize(gated_.size());
   for (std::size_t i = 0; i < gated_.size(); ++i) {
     workload_core& w = *gated_[i];
@@ -202,7 +202,12 @@ inline void engine::build_view() {
     v.level = w.options.priority;
     v.weight = w.options.weight;
     v.hold_off = w.options.hold_off;
-    v.suspended = w.suspended;
+    // What it has on the device counts before it is accounted for.
+    const auto running =
+        w.counting && now > w.counting_since ? now - w.counting_since : std::chrono::nanoseconds{0};
+    w.limited = !w.bucket.look(since_start(now), w.used + running) && !stopping_;
+    v.limited = w.limited && !w.suspended;
+    v.suspended = w.suspended || w.limited;
     v.raised = w.raised;
     v.used = w.used;
     v.ready = false;

@@ -23,11 +23,12 @@ struct workload_view {
   priority level = best_effort;
   double weight = 1;        ///< share of GPU time against workloads of the same level
   nanoseconds hold_off{0};  ///< stays out this long after the latency-critical side went idle
-  bool suspended = false;   ///< by `workload::suspend`
+  bool suspended = false;   ///< by `workload::suspend`, or kept out by its rate limit
   bool ready = false;       ///< has an operation that could be submitted now
   bool in_flight = false;   ///< has submissions on the device
   bool raised = false;      ///< its gate was raised since its last submission: it is leaving
   nanoseconds used{0};      ///< GPU time it had, monotone
+  bool limited = false;     ///< `suspended` by its rate limit alone
 };
 
 /// Everything a decision may depend on.

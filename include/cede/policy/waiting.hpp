@@ -20,7 +20,8 @@ namespace policy {
 /// latency-critical work would not run either if its peers were gone.
 [[nodiscard]] inline wait_cause why_waits(const view& v, std::size_t i) {
   const workload_view& w = v.workloads[i];
-  if (!w.ready || w.suspended || w.in_flight) return wait_cause::none;
+  if (!w.ready || w.in_flight || (w.suspended && !w.limited)) return wait_cause::none;
+  if (w.limited) return wait_cause::rate_limit;
   if (v.active) return wait_cause::critical;
   if (v.idle_since > v.now - w.hold_off) return wait_cause::hold_off;
   for (const workload_view& other : v.workloads) {
