@@ -80,8 +80,8 @@ struct submission {
   control words{};
 };
 
-/// One node of a graph made by the library: a launch, run whole, or where `launch` is null a copy, or
-/// where `from` is null too a fill.
+/// One node of a graph made by the library: a launch, run whole, or where `launch` is null a copy,
+/// or where `from` is null too a fill.
 struct graph_item {
   const submission* launch = nullptr;
   void* to = nullptr;
