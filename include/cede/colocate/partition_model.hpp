@@ -125,6 +125,7 @@ class partition_model final : public model {
   for (const fold& f : leave_out(seen, held_out::family)) {
     if (f.train.empty()) return partition_model(c);
     std::vector<observation> train;
+    train.reserve(f.train.size());
     for (const std::size_t i : f.train) train.push_back(seen[i]);
     const partition_model held(fit_coefficients(train));
     for (const std::size_t i : f.test) {

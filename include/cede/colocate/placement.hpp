@@ -150,26 +150,29 @@ inline constexpr std::size_t most_candidates = 12;  // 3^12 divisions of a set i
     for (unsigned s = 1; s < sets; ++s) {
       for (unsigned here = s; here != 0; here = (here - 1) & s) {
         const std::optional<double>& others = value[s & ~here];
-        if (!group[here] || !others) continue;
-        const double v = o.goal == objective::minimum_progress
-                             ? std::min(*others, group[here]->value)
-                             : *others + group[here]->value;
-        if (!next[s] || v > *next[s]) {
-          next[s] = v;
+        const std::optional<placement>& mine = group[here];
+        if (!mine || !others) continue;
+        const double v = o.goal == objective::minimum_progress ? std::min(*others, mine->value)
+                                                               : *others + mine->value;
+        std::optional<double>& best = next[s];
+        if (!best || v > *best) {
+          best = v;
           taken[s] = here;
         }
       }
     }
     value = next;
   }
-  if (!value[sets - 1]) return std::nullopt;
+  const std::optional<double>& of_all = value[sets - 1];
+  if (!of_all) return std::nullopt;
   placement p;
-  p.value = *value[sets - 1];
+  p.value = *of_all;
   unsigned left = sets - 1;
   for (std::size_t d = part.size(); d-- > 0;) {
     const unsigned here = part[d][left];
-    if (here == 0) continue;
-    p.devices.push_back(group[here]->devices[0]);
+    const std::optional<placement>& chosen = group[here];
+    if (here == 0 || !chosen) continue;
+    p.devices.push_back(chosen->devices[0]);
     left &= ~here;
   }
   return p;
