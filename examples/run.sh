@@ -35,6 +35,9 @@ lock "$dir"
 : >"$log"
 
 find_tools
+if [ "$name" = plan ]; then
+  pkg-config --exists eigen3 2>/dev/null || need pkg-config libeigen3-dev
+fi
 options=(-Dtests=false -Dexamples=true -Dbench=false -Dbuildtype=release)
 # Without a GPU nothing compiled by nvcc would ever run.
 have_gpu || options+=(-Dcuda=disabled)

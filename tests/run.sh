@@ -71,6 +71,13 @@ if ! have_header doctest/doctest.h && ! install_packages doctest-dev; then
   say "doctest is not installed; trying Meson's wrap."
 fi
 case ,$only, in
+  *,unit,*)
+    if ! pkg-config --exists eigen3 2>/dev/null && ! install_packages pkg-config libeigen3-dev; then
+      say "Eigen is not installed; tests of the example plan will be skipped."
+    fi
+    ;;
+esac
+case ,$only, in
   *,model,*)
     if ! command -v spin >/dev/null && ! install_packages spin; then
       say "spin is not installed; model checks will be skipped."
