@@ -45,7 +45,7 @@ bool some_order_keeps_all(nanoseconds now, const std::vector<due_work>& work) {
 std::vector<nanoseconds> finishes(nanoseconds now, const std::vector<due_work>& work) {
   std::vector<std::size_t> order(work.size());
   std::iota(order.begin(), order.end(), std::size_t{0});
-  std::ranges::stable_sort(order, {}, [&](std::size_t i) { return work[i].due; });
+  std::ranges::sort(order, {}, [&](std::size_t i) { return std::pair(work[i].due, i); });
   std::vector<nanoseconds> done(work.size());
   for (const std::size_t i : order) done[i] = now += work[i].left;
   return done;
