@@ -14,24 +14,14 @@
 #include <vector>
 
 #include <doctest/doctest.h>
+#include <support/sentence.hpp>
 
+using cede_test::says;
+using cede_test::sentence_of;
 using namespace cede::colocate;
 using doctest::Approx;
 
 namespace {
-
-template <class F>
-std::string sentence_of(F&& f) {
-  try {
-    f();
-  } catch (const cede::invalid_argument& e) {
-    return e.what();
-  }
-  return "nothing was thrown";
-}
-bool contains(const std::string& text, const std::string& part) {
-  return text.find(part) != std::string::npos;
-}
 
 workload_profile workload(int family, double busy, double dram, double l2) {
   workload_profile w;
@@ -86,10 +76,10 @@ TEST_CASE("a solo curve goes through its points and never falls") {
   CHECK(c.at(0.75) == Approx(0.8));
   CHECK(c.at(1) == 1);
   CHECK(solo_curve{}.at(0.3) == Approx(0.3));
-  CHECK(contains(sentence_of([&] { (void)c.at(0); }), "a share is above 0"));
-  CHECK(contains(sentence_of([] { solo_curve({{0.5, 0.1}, {0.5, 0.2}}); }), "two points"));
-  CHECK(contains(sentence_of([] { solo_curve({{50, 0.1}}); }), "SMs used by SMs"));
-  CHECK(contains(sentence_of([] { solo_curve({{0.5, -1}}); }), "give the speed"));
+  CHECK(says(sentence_of([&] { (void)c.at(0); }), "a share is above 0"));
+  CHECK(says(sentence_of([] { solo_curve({{0.5, 0.1}, {0.5, 0.2}}); }), "two points"));
+  CHECK(says(sentence_of([] { solo_curve({{50, 0.1}}); }), "SMs used by SMs"));
+  CHECK(says(sentence_of([] { solo_curve({{0.5, -1}}); }), "give the speed"));
 }
 
 TEST_CASE("a workload's profile is the mean of its launches, by duration") {
@@ -103,13 +93,13 @@ TEST_CASE("a workload's profile is the mean of its launches, by duration") {
   CHECK(w.of.dram == Approx(0.6));
   CHECK(w.of.threads == Approx(100));
 
-  CHECK(contains(sentence_of([&] { (void)summarize("x", "", {}, 1); }), "no launch"));
-  CHECK(contains(sentence_of([&] { (void)summarize("x", "", both, 399); }), "give both in ns"));
+  CHECK(says(sentence_of([&] { (void)summarize("x", "", {}, 1); }), "no launch"));
+  CHECK(says(sentence_of([&] { (void)summarize("x", "", both, 399); }), "give both in ns"));
   const std::vector<launch_profile> none{{.duration_ns = 0}};
-  CHECK(contains(sentence_of([&] { (void)summarize("x", "", none, 1); }), "not timed"));
+  CHECK(says(sentence_of([&] { (void)summarize("x", "", none, 1); }), "not timed"));
   std::vector<launch_profile> percent{one};
   percent[0].of.dram = 80;
-  CHECK(contains(sentence_of([&] { (void)summarize("x", "", percent, 300); }), "not a percentage"));
+  CHECK(says(sentence_of([&] { (void)summarize("x", "", percent, 300); }), "not a percentage"));
 }
 
 TEST_CASE("fits that were computed by hand") {
@@ -135,10 +125,10 @@ TEST_CASE("fits that were computed by hand") {
   CHECK(same.coefficients[0] == Approx(3));
   CHECK(same.coefficients[1] == 0);
   CHECK_FALSE(same.kept[1]);
-  CHECK(contains(sentence_of([&] { (void)least_squares(twice, std::vector<double>{1}); }),
-                 "one value for each row"));
-  CHECK(contains(sentence_of([&] { (void)least_squares(line, y, -1); }), "give 0 for none"));
-  CHECK(contains(sentence_of([&] { twice.add(std::vector<double>{1}); }), "one number for each"));
+  CHECK(says(sentence_of([&] { (void)least_squares(twice, std::vector<double>{1}); }),
+             "one value for each row"));
+  CHECK(says(sentence_of([&] { (void)least_squares(line, y, -1); }), "give 0 for none"));
+  CHECK(says(sentence_of([&] { twice.add(std::vector<double>{1}); }), "one number for each"));
 }
 
 TEST_CASE("coefficients that are not negative satisfy the conditions of an optimum") {
@@ -245,17 +235,17 @@ TEST_CASE("the partition model says what it cannot be used for") {
   const std::vector<resident> overlap{{&a, 0.8}, {&a, 0.8}};
   const answer refused = m.progress(overlap, 0);
   CHECK_FALSE(refused.value);
-  CHECK(contains(refused.refusal, "SMs of their own"));
-  CHECK(contains(sentence_of([&] { (void)m.progress(overlap, 2); }), "does not exist"));
+  CHECK(says(refused.refusal, "SMs of their own"));
+  CHECK(says(sentence_of([&] { (void)m.progress(overlap, 2); }), "does not exist"));
   const std::vector<resident> nobody{{nullptr, 1}};
-  CHECK(contains(sentence_of([&] { (void)m.progress(nobody, 0); }), "no profile"));
+  CHECK(says(sentence_of([&] { (void)m.progress(nobody, 0); }), "no profile"));
   const std::vector<resident> wide{{&a, 2}};
-  CHECK(contains(sentence_of([&] { (void)m.progress(wide, 0); }), "at most 1"));
-  CHECK(contains(sentence_of([] { partition_model({.other_l2 = -1}); }), "numbers from 0"));
-  CHECK(contains(sentence_of([] { partition_model({}, 2); }), "p95"));
-  CHECK(contains(sentence_of([] { (void)fit_partition({}); }), "one row at least"));
+  CHECK(says(sentence_of([&] { (void)m.progress(wide, 0); }), "at most 1"));
+  CHECK(says(sentence_of([] { partition_model({.other_l2 = -1}); }), "numbers from 0"));
+  CHECK(says(sentence_of([] { partition_model({}, 2); }), "p95"));
+  CHECK(says(sentence_of([] { (void)fit_partition({}); }), "one row at least"));
   const std::vector<observation> shared{{overlap, 0, 0.5}};
-  CHECK(contains(sentence_of([&] { (void)fit_partition(shared); }), "disjoint shares alone"));
+  CHECK(says(sentence_of([&] { (void)fit_partition(shared); }), "disjoint shares alone"));
 }
 
 TEST_CASE("the p95 of few errors is not known, of many it is one of them") {

@@ -6,6 +6,7 @@
 #include <cede/colocate/shared_model.hpp>
 
 #include <doctest/doctest.h>
+#include <support/sentence.hpp>
 
 #include <cmath>
 #include <limits>
@@ -13,23 +14,12 @@
 #include <string>
 #include <vector>
 
+using cede_test::says;
+using cede_test::sentence_of;
 using namespace cede::colocate;
 using doctest::Approx;
 
 namespace {
-
-template <class F>
-std::string sentence_of(F&& f) {
-  try {
-    f();
-  } catch (const cede::invalid_argument& e) {
-    return e.what();
-  }
-  return "nothing was thrown";
-}
-bool contains(const std::string& text, const std::string& part) {
-  return text.find(part) != std::string::npos;
-}
 
 workload_profile workload(std::string name, double busy, double threads, double issue = 0.5) {
   workload_profile w;
@@ -88,30 +78,30 @@ TEST_CASE("the shared model refuses what it has not seen, and shares") {
   const std::vector<resident> new_victim{{&large}, {&b}};
   const answer one = m.progress(new_victim, 0);
   CHECK_FALSE(one.value);
-  CHECK(contains(one.refusal, "'large' the victim's threads is 9000"));
+  CHECK(says(one.refusal, "'large' the victim's threads is 9000"));
   const workload_profile small = workload("small", 1, 900);
   const std::vector<resident> small_victim{{&small}, {&b}};
-  CHECK(contains(m.progress(small_victim, 0).refusal, "the victim's threads is 900"));
+  CHECK(says(m.progress(small_victim, 0).refusal, "the victim's threads is 900"));
   const std::vector<resident> new_neighbour{{&a}, {&large}};
-  CHECK(contains(m.progress(new_neighbour, 0).refusal, "the neighbours' threads"));
+  CHECK(says(m.progress(new_neighbour, 0).refusal, "the neighbours' threads"));
   const std::vector<resident> confined{{&a, 0.5}, {&b}};
-  CHECK(contains(m.progress(confined, 1).refusal, "'a' is confined"));
+  CHECK(says(m.progress(confined, 1).refusal, "'a' is confined"));
 }
 
 TEST_CASE("misuse of the shared model is said in a sentence") {
   const shared_model::range all = shared_model::range_of({});
   shared_model::coefficients c;
   c.of[3] = std::numeric_limits<double>::quiet_NaN();
-  CHECK(contains(sentence_of([&] { shared_model(c, all); }), "no finite number"));
-  CHECK(contains(sentence_of([&] { shared_model({}, all, 1.5); }), "p95 = 1.5"));
+  CHECK(says(sentence_of([&] { shared_model(c, all); }), "no finite number"));
+  CHECK(says(sentence_of([&] { shared_model({}, all, 1.5); }), "p95 = 1.5"));
   shared_model::range none = all;
   none.least[shared_model::fields] = 2;
   none.most[shared_model::fields] = 1;
-  CHECK(contains(sentence_of([&] { shared_model({}, none); }), "the neighbours' threads"));
+  CHECK(says(sentence_of([&] { shared_model({}, none); }), "the neighbours' threads"));
   const shared_model m({}, all);
-  CHECK(contains(sentence_of([&] { (void)m.progress({}, 0); }), "does not exist"));
+  CHECK(says(sentence_of([&] { (void)m.progress({}, 0); }), "does not exist"));
   const std::vector<resident> nobody{{nullptr}, {nullptr}};
-  CHECK(contains(sentence_of([&] { (void)m.progress(nobody, 0); }), "no profile"));
+  CHECK(says(sentence_of([&] { (void)m.progress(nobody, 0); }), "no profile"));
 }
 
 TEST_CASE("rules choose the first of the best") {
@@ -126,9 +116,9 @@ TEST_CASE("rules choose the first of the best") {
   for (std::uint64_t n = 0; n < 4000; ++n) ++hits[choose_by(rule::random, some, n)];
   for (const int h : hits) CHECK(std::abs(h - 1000) < 150);
   CHECK(choose_by(rule::random, some, 5) == choose_by(rule::random, some, 5));
-  CHECK(contains(sentence_of([] { (void)choose_by(rule::random, {}); }), "no candidates"));
+  CHECK(says(sentence_of([] { (void)choose_by(rule::random, {}); }), "no candidates"));
   const std::vector<workload_profile> wrong{workload("w", 60, 1)};
-  CHECK(contains(sentence_of([&] { (void)choose_by(rule::least_busy, wrong); }), "'w' has busy"));
+  CHECK(says(sentence_of([&] { (void)choose_by(rule::least_busy, wrong); }), "'w' has busy"));
 }
 
 TEST_CASE("the correction is none at first, finds a constant truth, and follows one that moves") {
@@ -180,7 +170,7 @@ TEST_CASE("a prediction that repeats for long does not make the correction run a
 
 TEST_CASE("misuse of the correction is said in a sentence") {
   for (const double f : {0.0, -1.0, 1.1, std::numeric_limits<double>::quiet_NaN()}) {
-    CHECK(contains(sentence_of([&] { online_correction({.forgetting = f}); }), "above 0"));
+    CHECK(says(sentence_of([&] { online_correction({.forgetting = f}); }), "above 0"));
   }
-  CHECK(contains(sentence_of([] { online_correction({.trust = 0}); }), "positive number"));
+  CHECK(says(sentence_of([] { online_correction({.trust = 0}); }), "positive number"));
 }
