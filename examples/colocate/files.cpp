@@ -2,6 +2,7 @@
 #include "files.hpp"
 
 #include <cerrno>
+#include <cstdio>
 #include <filesystem>
 #include <system_error>
 
@@ -95,6 +96,11 @@ void write_output_text(const std::string& path, const std::string& text) {
     out << text << std::flush;
     if (!out) throw input_error("The output " + shown(path) + " cannot be written to its end.");
   });
+}
+
+void check_printed(const std::string& what) {
+  if (std::fflush(stdout) == 0 && std::ferror(stdout) == 0) return;
+  throw input_error(what + " could not be written to standard output.");
 }
 
 }  // namespace colocate

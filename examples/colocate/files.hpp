@@ -23,4 +23,8 @@ void write_output(const std::string& path, const std::function<void(const std::s
 /// The same for a text that is there already.
 void write_output_text(const std::string& path, const std::string& text);
 
+/// Throws `input_error`, naming `what` was printed, if standard output did not take all of it: a
+/// full disk may show only when it is flushed.
+void check_printed(const std::string& what);
+
 }  // namespace colocate

@@ -53,12 +53,6 @@ void run_fit(const options& o) {
   if (!o.json.empty()) colocate::write_output_text(o.json, json_of(f));
 }
 
-// A full disk may show only when what was printed is flushed.
-void check_written() {
-  if (std::fflush(stdout) == 0 && std::ferror(stdout) == 0) return;
-  throw colocate::input_error("The figures could not be written to standard output.");
-}
-
 }  // namespace
 
 int program(const std::vector<std::string>& arguments) {
@@ -69,7 +63,7 @@ int program(const std::vector<std::string>& arguments) {
     } else {
       run_fit(o);
     }
-    check_written();
+    colocate::check_printed("The figures");
     return exit_done;
   } catch (const colocate::input_error& e) {
     tell(e.what());
