@@ -6,7 +6,7 @@
 #include <cede/body.hpp>
 #include <cede/config.hpp>
 #include <cede/detail/kernel_args.hpp>
-#include <cede/error.hpp>
+#include <cede/detail/refusals.hpp>
 #include <cede/protocol.hpp>
 #include <cede/shape.hpp>
 
@@ -184,8 +184,7 @@ class device {
   virtual void launch_graph(cudaStream_t s, cudaGraphExec_t g) {
     static_cast<void>(s);
     static_cast<void>(g);
-    throw not_supported("launch of a cudaGraphExec_t: " + facts().name +
-                        " has no graphs of CUDA's; record a cede::graph instead");
+    detail::refuse_foreign_graph(facts().name);
   }
   /// Stores `value` to a shared word once all work before it on `s` is done, visible to the host.
   virtual void write_value(cudaStream_t s, std::uint64_t* shared_word, std::uint64_t value) = 0;

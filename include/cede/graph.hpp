@@ -6,15 +6,14 @@
 #include <cede/config.hpp>
 #include <cede/detail/engine_graph.hpp>
 #include <cede/detail/graph_node.hpp>
+#include <cede/detail/refusals.hpp>
 #include <cede/detail/registration.hpp>
-#include <cede/error.hpp>
 #include <cede/shape.hpp>
 
 #include <concepts>
 #include <cstddef>
 #include <functional>
 #include <memory>
-#include <string>
 #include <utility>
 #include <vector>
 
@@ -59,8 +58,7 @@ class graph {
   /// One of CUDA's graphs, a foreign node. It must stay until no launch of this graph executes it.
   /// Throws `contract_error` for null.
   graph& launch(cudaGraphExec_t foreign) {
-    if (foreign == nullptr)
-      throw contract_error("graph: launch() of a null cudaGraphExec_t; instantiate it first");
+    if (foreign == nullptr) detail::refuse_null_graph("graph");
     return add(detail::graph_foreign{foreign});
   }
   /// Calls `f(cudaStream_t)` at every launch of the graph, as `stream::run` does on a
@@ -72,13 +70,13 @@ class graph {
   }
   /// As `stream::copy`. Throws `invalid_argument` for a null pointer with bytes to copy.
   graph& copy(void* to, const void* from, std::size_t bytes) {
-    check_pointer("copy", to, bytes);
-    check_pointer("copy", from, bytes);
+    detail::check_pointer("graph", {}, "copy", to, bytes);
+    detail::check_pointer("graph", {}, "copy", from, bytes);
     return bytes == 0 ? *this : add(detail::graph_copy{to, from, 0, bytes});
   }
   /// As `stream::fill`. Throws `invalid_argument` for a null pointer with bytes to fill.
   graph& fill(void* to, unsigned char byte, std::size_t bytes) {
-    check_pointer("fill", to, bytes);
+    detail::check_pointer("graph", {}, "fill", to, bytes);
     return bytes == 0 ? *this : add(detail::graph_copy{to, nullptr, byte, bytes});
   }
 
@@ -87,12 +85,6 @@ class graph {
 
  private:
   friend class stream;
-  static void check_pointer(const char* call, const void* p, std::size_t bytes) {
-    if (p == nullptr && bytes != 0) {
-      throw invalid_argument(std::string("graph: ") + call + "() of " + std::to_string(bytes) +
-                             " bytes with a null pointer");
-    }
-  }
   template <class Node>
   graph& add(Node n) {
     made_ = std::make_unique<detail::made_graphs>();  // what was made is of fewer nodes

@@ -11,6 +11,7 @@
 #include <cede/detail/engine_last.hpp>
 #include <cede/detail/engine_setup.hpp>
 #include <cede/detail/plan.hpp>
+#include <cede/detail/refusals.hpp>
 #include <cede/detail/registration.hpp>
 #include <cede/event.hpp>
 #include <cede/graph.hpp>
@@ -81,10 +82,7 @@ class stream {
   /// Throws `contract_error` for null, `not_supported` on the host device. Returns as `launch`.
   void launch(cudaGraphExec_t g) {
     detail::stream_core& s = core("launch");
-    if (g == nullptr) {
-      throw contract_error("stream " + s.name +
-                           ": launch() of a null cudaGraphExec_t; instantiate it first");
-    }
+    if (g == nullptr) detail::refuse_null_graph("stream " + s.name);
     if (s.work->inline_path) {
       s.owner->inline_launch_graph(s, g);
     } else {
@@ -121,12 +119,7 @@ class stream {
       s.owner->inline_run(s, std::move(f));
       return;
     }
-    detail::operation op;
-    op.work = detail::opaque_work{std::make_shared<detail::admission>(),
-                                  std::function<void(cudaStream_t)>(std::move(f)),
-                                  true,
-                                  {}};
-    s.owner->enqueue(s, std::move(op));
+    s.owner->enqueue(s, detail::deferred_operation(std::move(f)));
   }
 
   /// Copies `bytes` bytes in stream order; any direction. Host memory should be pinned. That of a
@@ -134,31 +127,25 @@ class stream {
   /// for pinned and device memory.
   void copy(void* to, const void* from, std::size_t bytes) {
     detail::stream_core& s = core("copy");
-    check_pointer(s, "copy", to, bytes);
-    check_pointer(s, "copy", from, bytes);
+    detail::check_pointer("stream ", s.name, "copy", to, bytes);
+    detail::check_pointer("stream ", s.name, "copy", from, bytes);
     if (s.work->inline_path) {
       s.owner->inline_copy(s, to, from, bytes);
       return;
     }
-    detail::operation op;
-    op.work = detail::copy_work{.to = static_cast<std::byte*>(to),
-                                .from = static_cast<const std::byte*>(from),
-                                .bytes = bytes};
-    s.owner->enqueue(s, std::move(op));
+    s.owner->enqueue(s, detail::copy_operation(to, from, 0, bytes));
   }
 
   /// Sets `bytes` bytes of device memory to `byte`, in stream order; of a gated workload in pieces,
   /// as copies. Returns at once.
   void fill(void* to, unsigned char byte, std::size_t bytes) {
     detail::stream_core& s = core("fill");
-    check_pointer(s, "fill", to, bytes);
+    detail::check_pointer("stream ", s.name, "fill", to, bytes);
     if (s.work->inline_path) {
       s.owner->inline_fill(s, to, byte, bytes);
       return;
     }
-    detail::operation op;
-    op.work = detail::copy_work{.to = static_cast<std::byte*>(to), .byte = byte, .bytes = bytes};
-    s.owner->enqueue(s, std::move(op));
+    s.owner->enqueue(s, detail::copy_operation(to, nullptr, byte, bytes));
   }
 
   /// A point behind everything queued so far. Does not wait.
@@ -252,13 +239,6 @@ class stream {
                            "assigned; get one from workload::stream()");
     }
     return *core_;
-  }
-  static void check_pointer(const detail::stream_core& s, const char* call, const void* p,
-                            std::size_t bytes) {
-    if (p == nullptr && bytes != 0) {
-      throw invalid_argument("stream " + s.name + ": " + call + "() of " + std::to_string(bytes) +
-                             " bytes with a null pointer");
-    }
   }
   void launch_erased(const shape& geometry, const launch_options& options,
                      const detail::kernel_entry& k, const void* body) {

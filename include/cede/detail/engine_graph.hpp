@@ -8,6 +8,7 @@
 #include <cede/detail/engine_inline.hpp>
 #include <cede/detail/engine_queue.hpp>
 #include <cede/detail/graph_node.hpp>
+#include <cede/detail/refusals.hpp>
 
 #include <algorithm>
 #include <memory>
@@ -163,13 +164,8 @@ inline void engine::sweep_graphs() {
     if (g != nullptr) device_->destroy_graph(g);
 }
 
-/// A graph of the program's. `call` names it in messages.
 inline void engine::check_foreign_graph(const stream_core& s) const {
-  if (!device_->facts().cuda) {
-    throw not_supported("stream " + s.name +
-                        ": launch() of a cudaGraphExec_t on the host device, which has none of "
-                        "CUDA's graphs; record a cede::graph instead");
-  }
+  if (!device_->facts().cuda) refuse_foreign_graph("stream " + s.name);
 }
 
 inline void engine::inline_launch_graph(stream_core& s, cudaGraphExec_t g) {
@@ -260,18 +256,13 @@ inline operation engine::launch_operation(stream_core& s, const kernel_entry& k,
 /// A graph of the program's on a gated stream: opaque, and a launch that fails is a failure of the
 /// device, since nobody is there to catch it.
 inline operation engine::foreign_graph_operation(cudaGraphExec_t g) {
-  operation op;
-  op.work = opaque_work{std::make_shared<admission>(),
-                        [this, g](cudaStream_t lane) {
-                          try {
-                            device_->launch_graph(lane, g);
-                          } catch (...) {
-                            fail(std::current_exception());
-                          }
-                        },
-                        true,
-                        {}};
-  return op;
+  return deferred_operation([this, g](cudaStream_t lane) {
+    try {
+      device_->launch_graph(lane, g);
+    } catch (...) {
+      fail(std::current_exception());
+    }
+  });
 }
 
 inline void engine::gated_launch_graph(stream_core& s, cudaGraphExec_t g) {
@@ -295,16 +286,9 @@ inline void engine::gated_graph(stream_core& s, std::span<const graph_node> node
     } else if (const auto* f = std::get_if<graph_foreign>(&n)) {
       enqueue(s, foreign_graph_operation(f->exec));
     } else if (const auto* c = std::get_if<graph_copy>(&n)) {
-      operation op;
-      op.work = copy_work{.to = static_cast<std::byte*>(c->to),
-                          .from = static_cast<const std::byte*>(c->from),
-                          .byte = c->byte,
-                          .bytes = c->bytes};
-      enqueue(s, std::move(op));
+      enqueue(s, copy_operation(c->to, c->from, c->byte, c->bytes));
     } else {
-      operation op;
-      op.work = opaque_work{std::make_shared<admission>(), std::get<graph_call>(n).call, true, {}};
-      enqueue(s, std::move(op));
+      enqueue(s, deferred_operation(std::get<graph_call>(n).call));
     }
   }
 }

@@ -16,6 +16,7 @@
 #include <exception>
 #include <functional>
 #include <memory>
+#include <utility>
 #include <variant>
 
 CEDE_BEGIN_NAMESPACE
@@ -111,6 +112,22 @@ struct operation {
     return l != nullptr && l->protocolled();
   }
 };
+
+/// A copy, or where `from` is null a fill with `byte`.
+inline operation copy_operation(void* to, const void* from, unsigned char byte, std::size_t bytes) {
+  operation op;
+  op.work = copy_work{.to = static_cast<std::byte*>(to),
+                      .from = static_cast<const std::byte*>(from),
+                      .byte = byte,
+                      .bytes = bytes};
+  return op;
+}
+/// Calls `f` when its turn has come.
+inline operation deferred_operation(std::function<void(cudaStream_t)> f) {
+  operation op;
+  op.work = opaque_work{std::make_shared<admission>(), std::move(f), true, {}};
+  return op;
+}
 
 }  // namespace detail
 
