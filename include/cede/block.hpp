@@ -202,6 +202,7 @@ class block {
   CEDE_BODY block(index3 index, index3 grid, detail::device_tile* device = nullptr)
       : index_(index), grid_(grid), device_(device) {}
 #if !CEDE_RTC
+  /// Made by the host device; user code receives it.
   block(index3 index, index3 grid, index3 dim, index3 thread, detail::host_tile& host)
       : index_(index), grid_(grid), dim_(dim), thread_(thread), host_(&host) {}
 #endif

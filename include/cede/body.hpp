@@ -28,8 +28,9 @@ enum class form : std::uint8_t {
 
 /// Most bytes of a body with its arguments: they travel as kernel parameters.
 inline constexpr std::size_t max_body_bytes = 3840;
-/// Most bytes, and the largest alignment, of the `state` of a body: every worker has one.
+/// Most bytes of the `state` of a body: every worker has one.
 inline constexpr std::size_t max_state_bytes = std::size_t{1} << 30U;
+/// Largest alignment of the `state` of a body, bytes.
 inline constexpr std::size_t max_state_alignment = 128;
 
 namespace detail {

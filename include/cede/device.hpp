@@ -28,7 +28,7 @@ CEDE_BEGIN_NAMESPACE
 
 /// Chooses a CUDA device for a scheduler; -1 = the current one.
 struct cuda_device {
-  int ordinal = -1;
+  int ordinal = -1;  ///< as `cudaSetDevice` counts; -1 = the current one
 };
 
 namespace detail {

@@ -15,9 +15,11 @@ CEDE_BEGIN_NAMESPACE
 /// Base of everything the library throws. `where()` is the caller's or the failing call's place.
 class error : public std::runtime_error {
  public:
+  /// `sentence` names cause, object and remedy; `where` is the caller's place.
   explicit error(const std::string& sentence,
                  std::source_location where = std::source_location::current())
       : std::runtime_error(sentence), where_(where) {}
+  /// The caller's or the failing call's place. Thread-safe; never waits.
   [[nodiscard]] const std::source_location& where() const noexcept { return where_; }
 
  private:
@@ -27,6 +29,7 @@ class error : public std::runtime_error {
 /// A value out of range: an extent, a shared-memory size, a weight, a load.
 class invalid_argument : public error {
  public:
+  /// `sentence` names cause, object and remedy; `where` is the caller's place.
   explicit invalid_argument(const std::string& sentence,
                             std::source_location where = std::source_location::current())
       : error(sentence, where) {}
@@ -35,6 +38,7 @@ class invalid_argument : public error {
 /// A call the contract forbids: launching while running, waiting on oneself, a moved-from handle.
 class contract_error : public error {
  public:
+  /// `sentence` names cause, object and remedy; `where` is the caller's place.
   explicit contract_error(const std::string& sentence,
                           std::source_location where = std::source_location::current())
       : error(sentence, where) {}
@@ -43,6 +47,7 @@ class contract_error : public error {
 /// Something this device, driver or build cannot do; the sentence says what would be needed.
 class not_supported : public error {
  public:
+  /// `sentence` names cause, object and remedy; `where` is the caller's place.
   explicit not_supported(const std::string& sentence,
                          std::source_location where = std::source_location::current())
       : error(sentence, where) {}
@@ -51,6 +56,7 @@ class not_supported : public error {
 /// Work that was cancelled because its scheduler shut down.
 class cancelled : public error {
  public:
+  /// `sentence` names cause, object and remedy; `where` is the caller's place.
   explicit cancelled(const std::string& sentence,
                      std::source_location where = std::source_location::current())
       : error(sentence, where) {}
@@ -59,6 +65,8 @@ class cancelled : public error {
 /// A device operation failed. Every waiter of the scheduler is told with the same code.
 class device_error : public error {
  public:
+  /// `sentence` names cause, object and remedy, `code` is the device's status, `call` the text of
+  /// the call; `where` is its place.
   device_error(const std::string& sentence, int code, std::string call,
                std::source_location where = std::source_location::current())
       : error(sentence, where), code_(code), call_(std::move(call)) {}
@@ -75,6 +83,8 @@ class device_error : public error {
 /// The device has not enough memory for what was asked.
 class out_of_memory : public device_error {
  public:
+  /// `sentence` names cause, object and remedy, `code` is the device's status, `call` the text of
+  /// the call; `where` is its place.
   out_of_memory(const std::string& sentence, int code, std::string call,
                 std::source_location where = std::source_location::current())
       : device_error(sentence, code, std::move(call), where) {}

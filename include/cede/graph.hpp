@@ -49,6 +49,7 @@ class graph {
         detail::entry_for<B, By, !detail::trait_whole<B>()>(bound, geometry);
     return add(detail::graph_launch{&k, detail::body_bytes(&bound, k.bytes), geometry, options});
   }
+  /// The same with default options.
   template <class Body, class... Args, detail::compiler By = detail::this_compiler>
     requires(!std::same_as<Body, launch_options>)
   graph& launch(const shape& geometry, Body body, Args&&... args) {
@@ -80,7 +81,9 @@ class graph {
     return bytes == 0 ? *this : add(detail::graph_copy{to, nullptr, byte, bytes});
   }
 
+  /// Nodes recorded so far.
   [[nodiscard]] std::size_t size() const { return nodes_.size(); }
+  /// Whether nothing is recorded.
   [[nodiscard]] bool empty() const { return nodes_.empty(); }
 
  private:

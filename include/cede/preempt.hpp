@@ -68,6 +68,7 @@ class preemptible {
     owned_ = true;
     cursor_ = tiles_;  // nothing launched yet: the first launch starts anew
   }
+  /// The other may only be destroyed.
   preemptible(preemptible&& other) noexcept
       : shape_(other.shape_),
         body_(other.body_),
@@ -193,8 +194,11 @@ class preemptible {
     set_slot_cursor(tile);
   }
 
+  /// The form that was chosen.
   [[nodiscard]] form how() const { return plan_.how; }
+  /// Resident workers of the persistent form; 0 in the gated one.
   [[nodiscard]] std::uint64_t workers() const { return plan_.workers; }
+  /// What it was made with.
   [[nodiscard]] const cede::shape& shape() const { return shape_; }
 
  private:
@@ -337,10 +341,13 @@ class preemptible {
   bool owned_ = false;
 };
 
+/// The body's type is that of the argument.
 template <class Body>
 preemptible(const shape&, Body) -> preemptible<Body>;
+/// The body's type is that of the argument.
 template <class Body>
 preemptible(const shape&, Body, launch_options) -> preemptible<Body>;
+/// The body's type is that of the argument.
 template <class Body>
 preemptible(const shape&, Body, launch_options, adapter_device) -> preemptible<Body>;
 

@@ -54,8 +54,9 @@ CEDE_BEGIN_NAMESPACE
 
 namespace protocol {
 
-/// Memory orders and scopes an `Atomics` provides. `system` reaches the host.
+/// Memory orders an `Atomics` provides.
 enum class order { relaxed, acquire, release, acq_rel, seq_cst };
+/// Scopes an `Atomics` provides. `system` reaches the host.
 enum class scope { device, system };
 
 /// Set in `slot::cursor` when a submission has been told to leave.
@@ -110,17 +111,17 @@ struct record {
 /// Number of the last launch of the stream that is finished; device memory.
 template <class A>
 struct chain {
-  typename A::template word<std::uint64_t> last;
+  typename A::template word<std::uint64_t> last;  ///< that number; 0: none yet
 };
 
 /// What the host reads; memory both sides see. `id` is written last.
 template <class A>
 struct publication {
-  typename A::template word<std::uint64_t> cursor;   ///< tiles executed so far
-  typename A::template word<std::uint64_t> longest;  ///< longest tile so far, ns
-  typename A::template word<std::uint32_t> reason;   ///< a `stop_reason`
-  typename A::template word<std::uint32_t> reserved;
-  typename A::template word<std::uint64_t> id;  ///< submission this speaks of
+  typename A::template word<std::uint64_t> cursor;    ///< tiles executed so far
+  typename A::template word<std::uint64_t> longest;   ///< longest tile so far, ns
+  typename A::template word<std::uint32_t> reason;    ///< a `stop_reason`
+  typename A::template word<std::uint32_t> reserved;  ///< so that `id` is aligned
+  typename A::template word<std::uint64_t> id;        ///< submission this speaks of
 };
 
 /// Counters of one latency-critical source; active while `completed` is behind. `completed` may
@@ -128,8 +129,8 @@ struct publication {
 /// device may advance `completed`.
 template <class A>
 struct activity {
-  typename A::template word<std::uint64_t> submitted;
-  typename A::template word<std::uint64_t> completed;
+  typename A::template word<std::uint64_t> submitted;  ///< so far
+  typename A::template word<std::uint64_t> completed;  ///< so far
 };
 
 /// The constants of one submission, passed by value.
@@ -146,22 +147,22 @@ struct terms {
 
 /// A claimed range of tiles; empty when there is nothing (more) to do.
 struct claimed {
-  std::uint64_t first = 0;
-  std::uint32_t count = 0;
+  std::uint64_t first = 0;  ///< number of the first tile
+  std::uint32_t count = 0;  ///< tiles; 0: nothing
 };
 
 /// A worker's place among those of its submission, and how far it has seen the cursor.
 struct worker {
-  std::uint32_t number = 0;  ///< from 0
-  std::uint32_t workers = 1;
-  std::uint32_t record = 0;  ///< the next of its records to look at; begins at `number`
-  std::uint64_t seen = 0;
+  std::uint32_t number = 0;   ///< from 0
+  std::uint32_t workers = 1;  ///< of the submission
+  std::uint32_t record = 0;   ///< the next of its records to look at; begins at `number`
+  std::uint64_t seen = 0;     ///< the tile behind its last claim
 };
 
 /// Tiles a worker holds: claimed, not executed.
 struct holding {
-  std::uint64_t next = 0;
-  std::uint32_t left = 0;
+  std::uint64_t next = 0;    ///< number of the next tile
+  std::uint32_t left = 0;    ///< tiles not executed yet
   std::uint32_t record = 0;  ///< where they go if the worker is told to leave
   bool half_done = false;    ///< the first was left half done and is re-entered
 };
@@ -212,6 +213,7 @@ CEDE_BODY claimed claim(slot<A>& s, const terms& t, std::uint32_t most) {
   const std::uint64_t rest = t.tiles - first;
   return {first, rest < most ? static_cast<std::uint32_t>(rest) : most};
 }
+/// Takes the next batch.
 template <class A>
 CEDE_BODY claimed claim(slot<A>& s, const terms& t) {
   return claim<A>(s, t, t.batch);
@@ -357,10 +359,10 @@ std::uint32_t sample(const gate<A>& g) {
 
 /// What a submission ended with, as far as it is published.
 struct outcome {
-  bool published = false;
-  std::uint64_t cursor = 0;
-  std::uint64_t longest = 0;
-  stop_reason reason = stop_reason::none;
+  bool published = false;                  ///< false: the others say nothing
+  std::uint64_t cursor = 0;                ///< tiles executed so far
+  std::uint64_t longest = 0;               ///< longest tile so far, ns
+  stop_reason reason = stop_reason::none;  ///< why it left
 };
 
 /// Reads a publication; `published` only if it speaks of submission `id`.

@@ -78,8 +78,8 @@ class rtc_kernel {
     }
   }
 
-  // What the launches call.
-
+  /// For launches: the kernel with its arguments, converted to what it takes. Throws
+  /// `invalid_argument` if number or types do not fit.
   template <class... Args>
   [[nodiscard]] auto bind_arguments(const Args&... args) const {
     code_->check_count(sizeof...(Args));
@@ -95,6 +95,8 @@ class rtc_kernel {
      ...);
     return bound;
   }
+  /// For launches: the kernel compiled for this shape. Throws `invalid_argument` if it takes
+  /// arguments.
   template <detail::compiler By, bool Preemptible>
   [[nodiscard]] const detail::kernel_entry& entry(const shape& s) const {
     code_->check_count(0);

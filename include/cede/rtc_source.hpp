@@ -15,13 +15,13 @@ CEDE_BEGIN_NAMESPACE
 
 /// A header that a text includes, by the name in its `#include`.
 struct rtc_header {
-  std::string name;
-  std::string text;
+  std::string name;  ///< between < and >
+  std::string text;  ///< what it says
 };
 
 /// A text of `__global__` functions, to be compiled at run time.
 struct rtc_source {
-  std::string text{};
+  std::string text{};               ///< functions and what they need, without a `main`
   std::string name = "kernels.cu";  ///< for messages
   /// Headers that the text includes, given as text.
   std::vector<rtc_header> headers{};
@@ -41,6 +41,7 @@ struct rtc_name {
   std::string name;
   /// Of one of several functions of that name: "void(float*, int)".
   std::string signature{};
+  /// What its author knows about it.
   kernel_traits traits{};
 };
 
@@ -48,6 +49,7 @@ struct rtc_name {
 /// the kernel's name and ends with the remedy.
 class rtc_error : public error {
  public:
+  /// `sentence` names kernel, cause and remedy; `log` is what the compiler or the check said.
   rtc_error(const std::string& sentence, std::string log,
             std::source_location where = std::source_location::current())
       : error(sentence, where), log_(std::move(log)) {}

@@ -20,10 +20,11 @@ CEDE_BEGIN_NAMESPACE
 
 /// Three unsigned coordinates, as a body sees them.
 struct index3 {
-  std::uint32_t x = 0;
-  std::uint32_t y = 0;
-  std::uint32_t z = 0;
+  std::uint32_t x = 0;  ///< from 0
+  std::uint32_t y = 0;  ///< from 0
+  std::uint32_t z = 0;  ///< from 0
 #if !CEDE_RTC
+  /// Axis by axis.
   friend constexpr bool operator==(const index3&, const index3&) = default;
 #endif
 };
@@ -57,24 +58,28 @@ constexpr std::uint64_t checked_extent(T value, const char* axis) {
 /// anything with members x, y, z such as `dim3`. Zero and negative values throw `invalid_argument`.
 /// Thread-safe as a value; never waits.
 struct extent {
-  std::uint64_t x = 1;
-  std::uint64_t y = 1;
-  std::uint64_t z = 1;
+  std::uint64_t x = 1;  ///< at least 1
+  std::uint64_t y = 1;  ///< at least 1
+  std::uint64_t z = 1;  ///< at least 1
 
+  /// One element.
   constexpr extent() = default;
+  /// One axis. Throws `invalid_argument` below 1.
   template <detail::extent_integer X>
   constexpr extent(X x_)
       : x(detail::checked_extent(x_, "x")) {}  // NOLINT(google-explicit-constructor)
+  /// Two or three axes. Throws `invalid_argument` if one is below 1.
   template <detail::extent_integer X, detail::extent_integer Y, detail::extent_integer Z = int>
   constexpr extent(X x_, Y y_, Z z_ = 1)
       : x(detail::checked_extent(x_, "x")),
         y(detail::checked_extent(y_, "y")),
         z(detail::checked_extent(z_, "z")) {}
+  /// The axes of a `dim3` or its like. Throws `invalid_argument` if one is below 1.
   template <detail::dim3_like D>
     requires(!std::same_as<D, extent>)
   constexpr extent(const D& d) : extent(d.x, d.y, d.z) {}  // NOLINT(google-explicit-constructor)
 
-  // Refused in words: `.grid = std::ceil(n / 256.0)` compiles where `dim3` is asked for.
+  /// Refused in words: `.grid = std::ceil(n / 256.0)` compiles where `dim3` is asked for.
   template <class T>
     requires(std::floating_point<T> || std::same_as<T, bool>)
   constexpr extent(T) {  // NOLINT(google-explicit-constructor)
@@ -84,6 +89,7 @@ struct extent {
         "integers, as in (n + 255) / 256");
   }
 
+  /// Axis by axis.
   friend constexpr bool operator==(const extent&, const extent&) = default;
 
   /// Product of the axes, or `invalid_argument` if it passes 64 bits.
@@ -94,6 +100,7 @@ struct extent {
     }
     return static_cast<std::uint64_t>(product * z);
   }
+  /// "{x, y, z}", for messages.
   [[nodiscard]] std::string text() const {
     return "{" + std::to_string(x) + ", " + std::to_string(y) + ", " + std::to_string(z) + "}";
   }
@@ -103,21 +110,25 @@ struct extent {
 /// dynamic shared memory of a tile, `cluster` tiles of a thread-block cluster. Nothing is checked
 /// against a device here: `validate` does, when the device is known.
 struct shape {
-  extent grid{};
-  extent block{};
-  std::size_t shared = 0;
-  extent cluster{};
+  extent grid{};           ///< tiles
+  extent block{};          ///< threads of a tile
+  std::size_t shared = 0;  ///< bytes of dynamic shared memory of a tile
+  extent cluster{};        ///< tiles of a thread-block cluster; 1: none
 
+  /// Of the launch. Throws `invalid_argument` past 64 bits.
   [[nodiscard]] constexpr std::uint64_t tiles() const { return grid.count(); }
+  /// Of a tile. Throws `invalid_argument` past 64 bits.
   [[nodiscard]] constexpr std::uint64_t threads() const { return block.count(); }
+  /// Member by member.
   friend constexpr bool operator==(const shape&, const shape&) = default;
 };
 
 /// The limits of a device a shape is held against; the CUDA ones are the defaults.
 struct shape_limits {
+  /// Most tiles along each axis.
   extent grid{std::uint64_t{2147483647}, std::uint64_t{65535}, std::uint64_t{65535}};
-  extent block{1024, 1024, 64};
-  std::uint64_t threads = 1024;
+  extent block{1024, 1024, 64};                 ///< most threads of a tile along each axis
+  std::uint64_t threads = 1024;                 ///< most threads of a tile
   std::size_t shared = std::size_t{48} * 1024;  ///< dynamic + static bytes a block may have
 };
 

@@ -23,14 +23,14 @@ CEDE_BEGIN_NAMESPACE
 
 /// A contiguous range of tiles, x fastest.
 struct slice {
-  std::uint64_t first = 0;
-  std::uint64_t count = 0;
+  std::uint64_t first = 0;  ///< number of its first tile
+  std::uint64_t count = 0;  ///< tiles
 };
 
 /// How to cut: either into `count` slices, or into slices of `tiles` tiles. Neither: one slice.
 struct slicing {
-  std::uint64_t count = 0;
-  std::uint64_t tiles = 0;
+  std::uint64_t count = 0;  ///< how many slices; 0: not stated
+  std::uint64_t tiles = 0;  ///< tiles of a slice; 0: not stated
 };
 
 /// A body and a shape, launchable in slices: every tile runs natively, in the slice that holds it.
@@ -55,7 +55,9 @@ class sliceable {
       throw invalid_argument("launch of " + std::string(entry().name) + ": " + why);
     }
   }
+  /// The other may only be destroyed or assigned to.
   sliceable(sliceable&&) noexcept = default;
+  /// The other may only be destroyed or assigned to.
   sliceable& operator=(sliceable&&) noexcept = default;
   sliceable(const sliceable&) = delete;
   sliceable& operator=(const sliceable&) = delete;
@@ -132,6 +134,7 @@ class sliceable {
   /// Queues the whole launch.
   void launch(cudaStream_t stream) { launch(stream, slice{0, shape_.tiles()}); }
 
+  /// What it was made with.
   [[nodiscard]] const cede::shape& shape() const { return shape_; }
 
  private:
@@ -144,8 +147,10 @@ class sliceable {
   adapter_device device_;
 };
 
+/// The body's type is that of the argument.
 template <class Body>
 sliceable(const shape&, Body) -> sliceable<Body>;
+/// The body's type is that of the argument.
 template <class Body>
 sliceable(const shape&, Body, adapter_device) -> sliceable<Body>;
 

@@ -25,10 +25,12 @@ CEDE_BEGIN_NAMESPACE
 /// Not thread-safe for writing; never waits.
 class histogram {
  public:
+  /// What is counted.
   using nanoseconds = std::chrono::nanoseconds;
 
-  static constexpr unsigned precision_bits = 5;
-  static constexpr unsigned range_bits = 40;
+  static constexpr unsigned precision_bits = 5;  ///< 2^5 buckets for each doubling
+  static constexpr unsigned range_bits = 40;     ///< from 2^40 ns on: the last bucket
+  /// How many buckets there are.
   static constexpr std::size_t buckets = (range_bits - precision_bits + 1) << precision_bits;
 
   /// Counts `duration` `times` times; a negative one counts as 0.
@@ -42,6 +44,7 @@ class histogram {
     count_ += times;
   }
 
+  /// Counts what `other` counted as well.
   constexpr void merge(const histogram& other) noexcept {
     if (other.count_ == 0) return;
     for (std::size_t i = 0; i < buckets; ++i) counts_[i] += other.counts_[i];
@@ -51,11 +54,15 @@ class histogram {
     count_ += other.count_;
   }
 
+  /// How many durations were counted.
   [[nodiscard]] constexpr std::uint64_t count() const noexcept { return count_; }
+  /// Whether none was counted.
   [[nodiscard]] constexpr bool empty() const noexcept { return count_ == 0; }
-  /// Shortest and longest duration, exact; 0 if empty.
+  /// Shortest duration, exact; 0 if empty.
   [[nodiscard]] constexpr nanoseconds min() const noexcept { return min_; }
+  /// Longest duration, exact; 0 if empty.
   [[nodiscard]] constexpr nanoseconds max() const noexcept { return max_; }
+  /// Of all durations; 0 if empty.
   [[nodiscard]] constexpr nanoseconds mean() const noexcept {
     if (count_ == 0) return nanoseconds{0};
     return nanoseconds{static_cast<std::int64_t>(total_ / static_cast<double>(count_))};
@@ -104,10 +111,12 @@ class histogram {
     const std::size_t within = bucket & (linear - 1);
     return nanoseconds{static_cast<std::int64_t>((linear + within) << (octave - 1))};
   }
+  /// How many durations fell into a bucket.
   [[nodiscard]] constexpr std::uint64_t count_in(std::size_t bucket) const noexcept {
     return counts_[bucket];
   }
 
+  /// Whether the same was counted.
   friend constexpr bool operator==(const histogram&, const histogram&) = default;
 
  private:
@@ -127,6 +136,7 @@ enum class wait_cause : std::uint8_t {
   scheduler,  ///< nothing of these: the policy, or the way to the device
   rate_limit  ///< it has used up what `workload_options::limit` allows
 };
+/// How many causes there are.
 inline constexpr std::size_t wait_causes = 6;
 
 /// Time a workload waited, by cause.
@@ -136,15 +146,20 @@ struct waits {
   /// Of the waits, each from ready to on the device.
   std::uint64_t count = 0;
 
+  /// Time waited for this cause.
   [[nodiscard]] std::chrono::nanoseconds of(wait_cause c) const {
     return time[static_cast<std::size_t>(c)];
   }
+  /// Time waited, all causes together.
   [[nodiscard]] std::chrono::nanoseconds total() const { return sum(time); }
+  /// Length of the longest wait.
   [[nodiscard]] std::chrono::nanoseconds longest_total() const { return sum(longest); }
-  /// What most of the time, or of the longest wait, went to.
+  /// What most of the time went to.
   [[nodiscard]] wait_cause mostly() const { return largest(time); }
+  /// What most of the longest wait went to.
   [[nodiscard]] wait_cause longest_mostly() const { return largest(longest); }
 
+  /// Member by member.
   friend bool operator==(const waits&, const waits&) = default;
 
  private:
@@ -167,10 +182,10 @@ struct waits {
 /// and requests are counted and requests timed; what is launched is not followed to its end one by
 /// one.
 struct workload_stats {
-  std::string name;
-  priority level = best_effort;
-  std::uint64_t launches = 0;  ///< asked for
-  std::uint64_t finished = 0;  ///< of these, done to the last tile; gated workloads only
+  std::string name;              ///< `workload_options::name`
+  priority level = best_effort;  ///< `workload_options::priority`
+  std::uint64_t launches = 0;    ///< asked for
+  std::uint64_t finished = 0;    ///< of these, done to the last tile; gated workloads only
   std::uint64_t submissions =
       0;                      ///< trips to the device; more than launches where some were resumed
   std::uint64_t yields = 0;   ///< submissions that left before the end
@@ -190,7 +205,7 @@ struct workload_stats {
 
 /// A scheduler since it began.
 struct scheduler_stats {
-  std::string device;
+  std::string device;        ///< its name
   std::uint64_t raises = 0;  ///< times a gate was raised
   /// Latency-critical work kept the rest out: a request was open or not answered yet (and did not
   /// wait for gated work itself), or, with gated work queued, other such work was seen to run.
@@ -203,6 +218,7 @@ struct scheduler_stats {
   /// Latency-critical work found gated work on the device: from its raise until none was there,
   /// as seen by that thread. The longest it can have waited for others.
   histogram cleared;
+  /// Of each workload, in the order they were made.
   std::vector<workload_stats> workloads;
   /// Times latency-critical work stood still for its `max_hold` and was passed over.
   std::uint64_t lifts = 0;

@@ -54,6 +54,7 @@ class stream {
     launch_erased(geometry, options,
                   detail::entry_for<B, By, !detail::trait_whole<B>()>(bound, geometry), &bound);
   }
+  /// The same with default options.
   template <class Body, class... Args, detail::compiler By = detail::this_compiler>
     requires(!std::same_as<Body, launch_options>)
   void launch(const shape& geometry, Body body, Args&&... args) {

@@ -49,6 +49,7 @@ struct span_details {
 /// Thread-safe, except construction and destruction.
 class timeline {
  public:
+  /// Since any one moment, see above.
   using nanoseconds = std::chrono::nanoseconds;
   /// Stands for one line of the picture, as a rule a stream.
   using track = std::uint32_t;
@@ -67,7 +68,9 @@ class timeline {
   timeline(const timeline&) = delete;
   timeline& operator=(const timeline&) = delete;
 
+  /// Whether it records.
   [[nodiscard]] bool on() const noexcept { return slots_ != nullptr; }
+  /// Most events it keeps; 0 if off.
   [[nodiscard]] std::size_t capacity() const noexcept { return capacity_; }
   /// Events overwritten by newer ones, or given up because their place in the ring was in use.
   [[nodiscard]] std::uint64_t dropped() const noexcept {

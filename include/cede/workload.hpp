@@ -26,7 +26,9 @@ struct request_options {
 /// A request may be closed on another thread than it was opened on.
 class request {
  public:
+  /// The other is empty afterwards.
   request(request&&) noexcept = default;
+  /// Closes the one it was; the other is empty afterwards.
   request& operator=(request&& other) noexcept {
     if (this != &other) {
       end();
@@ -96,6 +98,7 @@ class workload {
   /// Waits until everything queued on its streams so far is done. Throws what the device failed
   /// with.
   void synchronize() { engine("synchronize").synchronize(core_); }
+  /// `workload_options::name`. Does not wait.
   [[nodiscard]] const std::string& name() const {
     static_cast<void>(engine("name"));
     return core_->options.name;

@@ -34,7 +34,7 @@ enum class leak : std::uint8_t {
 
 /// One leak of one kernel.
 struct finding {
-  leak what{};
+  leak what{};              ///< its kind
   std::string kernel;       ///< as its author wrote it; of other bodies, their type
   std::string function;     ///< the function in which it stands; empty: the kernel itself
   std::string instruction;  ///< the PTX

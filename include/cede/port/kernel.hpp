@@ -33,7 +33,7 @@ struct kernel_traits {
   /// Launch bounds, as in `__launch_bounds__(max_threads, min_blocks)`. 0 = not stated: the kernel
   /// is compiled for 256, 512 and 1024 threads, and the shape of a launch chooses among the three.
   unsigned max_threads = 0;
-  unsigned min_blocks = 0;
+  unsigned min_blocks = 0;  ///< blocks an SM shall have room for; 0 = not stated
   /// May run in persistent workers: no warp-wide operation over returned lanes, no mbarrier left
   /// set up, no `__syncthreads_or` and its like. Not declared: native blocks, in the gated form.
   bool persistent_safe = false;

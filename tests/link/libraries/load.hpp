@@ -31,7 +31,7 @@ inline const library& load(const std::string& name) {
 
 /// Names of those that were built.
 inline std::vector<std::string> libraries() {
-  std::vector<std::string> names{"first", "second"};
+  std::vector<std::string> names{"first", "second", "linked_default"};
 #if CEDE_TEST_NVCC
   names.emplace_back("third");
 #endif
