@@ -1,11 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
-// Lines through columns of numbers, and how well they do.
+// Lines through columns of numbers.
 #pragma once
 
 #include <cstddef>
-#include <optional>
 #include <vector>
 
+#include "quality.hpp"
 #include "table.hpp"
 
 namespace plan {
@@ -25,14 +25,7 @@ struct line {
 /// for less than two rows.
 line fit(const table& features, const std::vector<double>& target, double penalty);
 
-/// None where it is not defined.
-struct quality {
-  std::size_t rows = 0;
-  std::optional<double> r2;  ///< not where all values are the same
-  double mae = 0;
-  std::optional<double> mape;  ///< a fraction; not where all values are 0
-  double p95 = 0;              ///< of absolute errors, interpolated as NumPy and R do by default
-};
+/// How a line does on rows of a table.
 quality try_on(const line& l, const table& features, const std::vector<double>& target);
 
 }  // namespace plan

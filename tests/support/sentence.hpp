@@ -8,12 +8,12 @@
 
 namespace cede_test {
 
-/// The sentence of the `invalid_argument` that `f` throws.
-template <class F>
+/// The sentence of the error that `f` throws.
+template <class Error = cede::invalid_argument, class F>
 std::string sentence_of(F&& f) {
   try {
     f();
-  } catch (const cede::invalid_argument& e) {
+  } catch (const Error& e) {
     return e.what();
   }
   return "nothing was thrown";

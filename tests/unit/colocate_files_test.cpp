@@ -3,52 +3,25 @@
 #include <doctest/doctest.h>
 
 #include <array>
-#include <cstdlib>
 #include <filesystem>
 #include <fstream>
-#include <sstream>
 #include <stdexcept>
 #include <string>
 
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include "support/folder.hpp"
 #include "support/skip.hpp"
 
 #include "../examples/colocate/files.cpp"
 #include "../examples/colocate/text.cpp"
 
 using namespace colocate;
+using cede_test::folder;
 namespace fs = std::filesystem;
 
 namespace {
-
-struct folder {
-  fs::path path;
-  folder() {
-    std::string name = (fs::temp_directory_path() / "cede-colocate-XXXXXX").string();
-    if (::mkdtemp(name.data()) == nullptr) throw std::runtime_error("mkdtemp");
-    path = name;
-  }
-  ~folder() {
-    std::error_code ignored;
-    fs::permissions(path, fs::perms::owner_all, ignored);
-    fs::remove_all(path, ignored);
-  }
-  [[nodiscard]] std::string operator/(const std::string& name) const {
-    return (path / name).string();
-  }
-  [[nodiscard]] std::size_t files() const {
-    return static_cast<std::size_t>(std::distance(fs::directory_iterator(path), {}));
-  }
-};
-
-std::string content(const std::string& path) {
-  std::ifstream in(path);
-  std::ostringstream out;
-  out << in.rdbuf();
-  return out.str();
-}
 
 template <class F>
 std::string refusal(F&& f) {
@@ -69,44 +42,44 @@ bool has(const std::string& text, const std::string& part) {
 TEST_CASE("colocate files: checking an output leaves nothing behind and changes nothing") {
   const folder f;
   check_output(f / "new.json");
-  CHECK(f.files() == 0);
-  std::ofstream(f / "old.json") << "kept";
+  CHECK(f.count() == 0);
+  f.write("old.json", "kept");
   check_output(f / "old.json");
-  CHECK(content(f / "old.json") == "kept");
-  CHECK(f.files() == 1);
+  CHECK(f.read("old.json") == "kept");
+  CHECK(f.count() == 1);
 }
 
 TEST_CASE("colocate files: an output that cannot be written is refused") {
   const folder f;
   CHECK(has(refusal([&] { check_output(f / "no/such/out.json"); }),
             "cannot be written: No such file"));
-  CHECK(has(refusal([&] { check_output(f.path.string()); }), "is a folder"));
-  CHECK(f.files() == 0);
+  CHECK(has(refusal([&] { check_output(f.path().string()); }), "is a folder"));
+  CHECK(f.count() == 0);
   if (::geteuid() != 0) {
-    fs::permissions(f.path, fs::perms::owner_read | fs::perms::owner_exec);
+    fs::permissions(f.path(), fs::perms::owner_read | fs::perms::owner_exec);
     CHECK(has(refusal([&] { check_output(f / "out.json"); }), "Permission denied"));
   }
 }
 
 TEST_CASE("colocate files: an output is replaced in one step") {
   const folder f;
-  std::ofstream(f / "out.json") << "old";
+  f.write("out.json", "old");
   write_output_text(f / "out.json", "new\n");
-  CHECK(content(f / "out.json") == "new\n");
-  CHECK(f.files() == 1);
+  CHECK(f.read("out.json") == "new\n");
+  CHECK(f.count() == 1);
 }
 
 TEST_CASE("colocate files: where writing fails, the old file stays and no other appears") {
   const folder f;
-  std::ofstream(f / "out.json") << "old";
+  f.write("out.json", "old");
   CHECK_THROWS_AS(write_output(f / "out.json",
                                [](const std::string& to) {
                                  std::ofstream(to) << "half";
                                  throw std::runtime_error("interrupted");
                                }),
                   std::runtime_error);
-  CHECK(content(f / "out.json") == "old");
-  CHECK(f.files() == 1);
+  CHECK(f.read("out.json") == "old");
+  CHECK(f.count() == 1);
   CHECK(has(refusal([&] { write_output_text(f / "gone/out.json", "x"); }), "cannot be written"));
 }
 
@@ -121,7 +94,7 @@ TEST_CASE("colocate files: devices are written to, not replaced") {
 TEST_CASE("colocate files: an input that cannot be read is refused") {
   const folder f;
   CHECK(has(refusal([&] { open_input(f / "none.csv", "trace"); }), "The trace '"));
-  CHECK(has(refusal([&] { open_input(f.path.string(), "text"); }), "is a folder, not a file"));
+  CHECK(has(refusal([&] { open_input(f.path().string(), "text"); }), "is a folder, not a file"));
 }
 
 TEST_CASE("colocate text: frequent bytes have symbols of their own, rare ones share the last") {
@@ -136,9 +109,9 @@ TEST_CASE("colocate text: frequent bytes have symbols of their own, rare ones sh
 
 TEST_CASE("colocate text: lengths are checked") {
   const folder f;
-  std::ofstream(f / "short.txt") << std::string(999, 'x');
+  f.write("short.txt", std::string(999, 'x'));
   CHECK(has(refusal([&] { read_text(f / "short.txt"); }), "too short"));
-  std::ofstream(f / "enough.txt") << std::string(1000, 'x');
+  f.write("enough.txt", std::string(1000, 'x'));
   CHECK(read_text(f / "enough.txt").size() == 1000);
   CHECK(has(refusal([&] { read_text(f / "none.txt"); }), "cannot be read"));
 }

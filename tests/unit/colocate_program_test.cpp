@@ -4,10 +4,7 @@
 
 #include <algorithm>
 #include <cstdio>
-#include <cstdlib>
 #include <filesystem>
-#include <fstream>
-#include <sstream>
 #include <stdexcept>
 #include <string>
 #include <vector>
@@ -15,6 +12,7 @@
 #include <fcntl.h>
 #include <unistd.h>
 
+#include "support/folder.hpp"
 #include "support/json.hpp"
 
 #include "../examples/colocate/arrivals.cpp"
@@ -45,30 +43,8 @@ namespace fs = std::filesystem;
 using cede_test::json;
 
 // A folder of its own for every case, with a text to train on.
-struct workplace {
-  fs::path path;
-  workplace() {
-    std::string name = (fs::temp_directory_path() / "cede-colocate-XXXXXX").string();
-    if (::mkdtemp(name.data()) == nullptr) throw std::runtime_error("mkdtemp");
-    path = name;
-    write("text.txt", std::string(2000, 'a') + "bc");
-  }
-  ~workplace() {
-    std::error_code ignored;
-    fs::remove_all(path, ignored);
-  }
-  [[nodiscard]] std::string operator/(const std::string& name) const {
-    return (path / name).string();
-  }
-  void write(const std::string& name, const std::string& content) const {
-    std::ofstream(path / name, std::ios::binary) << content;
-  }
-  [[nodiscard]] std::string read(const std::string& name) const {
-    std::ifstream in(path / name);
-    std::ostringstream out;
-    out << in.rdbuf();
-    return out.str();
-  }
+struct workplace : cede_test::folder {
+  workplace() { write("text.txt", std::string(2000, 'a') + "bc"); }
 };
 
 // Sends a stream to a file while it lives.
@@ -147,7 +123,7 @@ TEST_CASE("colocate program: a short run is verified and recorded") {
     CAPTURE(key);
     CHECK(v["context"].has(key));
   }
-  CHECK_FALSE(has(w.read("out.json"), w.path.string()));
+  CHECK_FALSE(has(w.read("out.json"), w.path().string()));
   REQUIRE(v["modes"].size() == 3);
   const std::vector<std::string> names{"alone", "ungated", "cede"};
   for (std::size_t i = 0; i < 3; ++i) {
@@ -163,7 +139,7 @@ TEST_CASE("colocate program: a short run is verified and recorded") {
     CHECK(m["serve"]["requests"].number() > 0);
   }
   CHECK(json::parse(w.read("t.json"))["traceEvents"].size() > 0);
-  CHECK(std::distance(fs::directory_iterator(w.path), {}) == 3);
+  CHECK(w.count() == 3);
 }
 
 TEST_CASE("colocate program: arrivals from a trace are counted in the record") {
@@ -235,7 +211,7 @@ TEST_CASE("colocate program: bad traces") {
   check_refused({"--trace", w / "binary.csv"}, "control character", w);
   check_refused({"--trace", w / "back.csv"}, "line 3", w);
   check_refused({"--trace", w / "short.csv"}, "less than two", w);
-  check_refused({"--trace", w.path.string()}, "is a folder", w);
+  check_refused({"--trace", w.path().string()}, "is a folder", w);
 }
 
 TEST_CASE("colocate program: bad texts and outputs") {
@@ -247,7 +223,7 @@ TEST_CASE("colocate program: bad texts and outputs") {
     const outcome o = run(w, {"--device", "host", option, w / "no/such/folder/out.json"});
     CHECK(o.status == 2);
     CHECK(has(o.err, "cannot be written"));
-    const outcome folder = run(w, {"--device", "host", option, w.path.string()});
+    const outcome folder = run(w, {"--device", "host", option, w.path().string()});
     CHECK(folder.status == 2);
     CHECK(has(folder.err, "is a folder"));
   }

@@ -4,20 +4,21 @@
 #include <doctest/doctest.h>
 
 #include <cmath>
-#include <cstdlib>
 #include <filesystem>
-#include <fstream>
 #include <random>
 #include <sstream>
 #include <string>
 #include <vector>
 
+#include <support/folder.hpp>
 #include <support/json.hpp>
 
 #include "../examples/colocate/csv.cpp"
 #include "../examples/colocate/files.cpp"
+#include "../examples/plan/least_squares.cpp"
 #include "../examples/plan/options.cpp"
 #include "../examples/plan/program.cpp"
+#include "../examples/plan/quality.cpp"
 #include "../examples/plan/regression.cpp"
 #include "../examples/plan/report.cpp"
 #include "../examples/plan/table.cpp"
@@ -47,24 +48,6 @@ table read(const std::string& text, const std::vector<std::string>& names) {
   return read_table(in, "f.csv", names);
 }
 
-/// A folder of its own for a case.
-struct workplace {
-  fs::path path;
-  workplace() {
-    std::string name = (fs::temp_directory_path() / "cede-plan-XXXXXX").string();
-    if (::mkdtemp(name.data()) == nullptr) throw std::runtime_error("mkdtemp");
-    path = name;
-  }
-  ~workplace() {
-    std::error_code ignored;
-    fs::remove_all(path, ignored);
-  }
-  std::string write(const std::string& name, const std::string& content) const {
-    std::ofstream(path / name, std::ios::binary) << content;
-    return (path / name).string();
-  }
-};
-
 }  // namespace
 
 TEST_CASE("plan fit: a line through three points, by hand") {
@@ -79,10 +62,10 @@ TEST_CASE("plan fit: a line through three points, by hand") {
   const quality q = try_on(l, x, y);
   CHECK(q.rows == 3);
   CHECK(*q.r2 == Approx(1 - 1.5 / 14));
-  CHECK(q.mae == Approx(2.0 / 3));
+  CHECK(*q.mae == Approx(2.0 / 3));
   CHECK(*q.mape == Approx((0.5 + 0.5 + 0.5 / 6) / 3));
   // Sorted 1/2 1/2 1; place 0.95 × 2 = 1.9.
-  CHECK(q.p95 == Approx(0.5 + 0.9 * 0.5));
+  CHECK(*q.p95 == Approx(0.5 + 0.9 * 0.5));
   // Ridge: 5 / (2 + penalty).
   CHECK(fit(x, y, 3).coefficients[0] == Approx(1));
   CHECK(fit(x, y, 3).intercept == Approx(3));
@@ -174,19 +157,14 @@ TEST_CASE("plan fit: options") {
 }
 
 TEST_CASE("plan fit: the whole, with its record; bad input leaves none behind") {
-  const workplace here;
+  const cede_test::folder here;
   const std::string train = here.write("train.csv", "x,\"a \"\"q\"\"\",y\n1,5,1\n2,5,2\n3,5,6\n");
   const std::string test = here.write("test.csv", "y,x,\"a \"\"q\"\"\"\n5.5,3,5\n");
-  const std::string out = (here.path / "out.json").string();
+  const std::string out = here / "out.json";
   std::vector<std::string> call{"fit",     "--features", "x,a \"q\"", "--target", "y",
                                 "--train", train,        "--json",    out};
   CHECK(program(call) == 0);
-  const auto text = [&] {
-    std::ifstream in(out);
-    std::ostringstream all;
-    all << in.rdbuf();
-    return all.str();
-  };
+  const auto text = [&] { return here.read("out.json"); };
   auto record = cede_test::json::parse(text());
   CHECK(record["train"]["rows"].number() == 3);
   CHECK(record["coefficients"]["x"].number() == Approx(2.5));
@@ -200,10 +178,10 @@ TEST_CASE("plan fit: the whole, with its record; bad input leaves none behind") 
   CHECK(record["test"]["rows"].number() == 1);
   CHECK(has(text(), "\"r2\": null"));
   fs::remove(out);
-  call.insert(call.end(), {"--test", (here.path / "nowhere").string()});
+  call.insert(call.end(), {"--test", here / "nowhere"});
   CHECK(program(call) == 2);
-  CHECK_FALSE(fs::exists(out));
+  CHECK_FALSE(here.has("out.json"));
   CHECK(program({"fit", "--features", "x", "--target", "y", "--train", train, "--json",
-                 (here.path / "no" / "such").string()}) == 2);
+                 here / "no/such"}) == 2);
   CHECK(program({"--help"}) == 0);
 }

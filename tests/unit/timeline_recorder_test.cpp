@@ -9,7 +9,6 @@
 #include <cstddef>
 #include <cstdint>
 #include <cstdio>
-#include <cstdlib>
 #include <filesystem>
 #include <fstream>
 #include <limits>
@@ -21,6 +20,7 @@
 #include <unistd.h>
 
 #include "support/count_allocations.hpp"
+#include "support/folder.hpp"
 #include "support/json.hpp"
 #include "support/trace.hpp"
 
@@ -28,6 +28,7 @@ using cede::instant_kind;
 using cede::span_kind;
 using cede::timeline;
 using cede_test::events;
+using cede_test::folder;
 using cede_test::json;
 using cede_test::trace_of;
 using cede_test::written;
@@ -35,21 +36,6 @@ using std::chrono::nanoseconds;
 using namespace std::chrono_literals;
 
 namespace {
-
-/// A folder of its own, removed with what the test made in it.
-struct scratch {
-  std::string path;
-  scratch() {
-    path = (std::filesystem::temp_directory_path() / "cede-timeline-XXXXXX").string();
-    REQUIRE(mkdtemp(path.data()) != nullptr);
-  }
-  ~scratch() {
-    std::remove((path + "/run.json").c_str());
-    ::rmdir(path.c_str());
-  }
-  scratch(const scratch&) = delete;
-  scratch& operator=(const scratch&) = delete;
-};
 
 bool exists(const std::string& path) { return ::access(path.c_str(), F_OK) == 0; }
 
@@ -88,9 +74,9 @@ TEST_CASE("timeline: off records nothing and says so when written") {
   std::ostringstream out;
   CHECK_THROWS_AS(t.write(out), cede::contract_error);
   CHECK(out.str().empty());
-  const scratch folder;
-  CHECK_THROWS_AS(t.write(folder.path + "/run.json"), cede::contract_error);
-  CHECK_FALSE(exists(folder.path + "/run.json"));
+  const folder f;
+  CHECK_THROWS_AS(t.write(f / "run.json"), cede::contract_error);
+  CHECK_FALSE(exists(f / "run.json"));
 }
 
 TEST_CASE("timeline: a capacity out of range is refused") {
@@ -114,8 +100,8 @@ TEST_CASE("timeline: recording does not allocate") {
 }
 
 TEST_CASE("timeline: a file is written and replaced") {
-  const scratch folder;
-  const std::string path = folder.path + "/run.json";
+  const folder f;
+  const std::string path = f / "run.json";
   {
     std::ofstream old(path);
     old << std::string(100'000, 'x');
@@ -131,8 +117,8 @@ TEST_CASE("timeline: a file is written and replaced") {
 
 TEST_CASE("timeline: a path that cannot be written is named in a sentence") {
   timeline t(4);
-  const scratch folder;
-  for (const std::string& path : {folder.path + "/none/run.json", folder.path, std::string()}) {
+  const folder f;
+  for (const std::string& path : {f / "none/run.json", f.path().string(), std::string()}) {
     CAPTURE(path);
     try {
       t.write(path);
@@ -143,7 +129,7 @@ TEST_CASE("timeline: a path that cannot be written is named in a sentence") {
       CHECK(sentence.find("the timeline file \"" + path + "\" could not be opened: ") == 0);
     }
   }
-  CHECK_FALSE(exists(folder.path + "/none"));
+  CHECK_FALSE(exists(f / "none"));
 }
 
 TEST_CASE("timeline: a full device is an error, and is left alone") {

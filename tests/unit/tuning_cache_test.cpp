@@ -9,14 +9,12 @@
 
 #include <chrono>
 #include <cstdint>
-#include <cstdlib>
 #include <filesystem>
-#include <fstream>
-#include <iterator>
 #include <string>
 #include <thread>
 #include <vector>
 
+#include "support/folder.hpp"
 #include "support/json.hpp"
 #include "support/random.hpp"
 #include "support/tuning_simulator.hpp"
@@ -25,40 +23,12 @@ using namespace cede::tuning;
 using cede::form;
 using cede::detail::json_reader;
 using cede::detail::json_value;
+using cede_test::folder;
 using cede_test::large_gpu;
 using namespace std::chrono_literals;
 namespace fs = std::filesystem;
 
 namespace {
-
-class folder {
- public:
-  folder() {
-    std::string name = (fs::temp_directory_path() / "cede-cache-XXXXXX").string();
-    REQUIRE(mkdtemp(name.data()) != nullptr);
-    path_ = name;
-  }
-  folder(const folder&) = delete;
-  folder& operator=(const folder&) = delete;
-  ~folder() {
-    std::error_code ignored;
-    fs::remove_all(path_, ignored);
-  }
-  [[nodiscard]] std::string file(const char* name) const { return (path_ / name).string(); }
-  [[nodiscard]] std::size_t count() const {
-    return static_cast<std::size_t>(
-        std::distance(fs::directory_iterator(path_), fs::directory_iterator()));
-  }
-
- private:
-  fs::path path_;
-};
-
-void write(const std::string& path, const std::string& text) { std::ofstream(path) << text; }
-std::string read(const std::string& path) {
-  std::ifstream in(path);
-  return {std::istreambuf_iterator<char>(in), {}};
-}
 
 cache_entry entry(const std::string& body, candidate choice = persistent(4, 2)) {
   cache_entry e;
@@ -311,7 +281,7 @@ TEST_CASE("tuning cache: entries that are not as they should be are left out, an
 
 TEST_CASE("tuning cache: files that are none are ignored with a sentence, and left alone") {
   const folder f;
-  const std::string path = f.file("cache.json");
+  const std::string path = f / "cache.json";
   cache c;
   CHECK(c.load(path).empty());  // not there: nothing to say
   for (const auto& [text, said] : std::vector<std::pair<std::string, std::string>>{
@@ -327,31 +297,31 @@ TEST_CASE("tuning cache: files that are none are ignored with a sentence, and le
             "it has no list of entries"},
        }) {
     CAPTURE(text);
-    write(path, text);
+    f.write("cache.json", text);
     const std::string warning = c.load(path);
     CHECK(warning.find("cede: the tuning cache " + path + " was not used") == 0);
     CHECK(warning.find(said) != std::string::npos);
     CHECK(c.entries().empty());
     const std::string refusal = with({entry("saxpy")}).save(path);
     CHECK(refusal.find("cede: the tuning cache " + path + " was not written: ") == 0);
-    CHECK(read(path) == text);
+    CHECK(f.read("cache.json") == text);
   }
   fs::remove(path);
   fs::create_directory(path);
   CHECK(c.load(path).find("no regular file") != std::string::npos);
   CHECK_FALSE(with({entry("saxpy")}).save(path).empty());
-  write(f.file("large.json"), std::string(9'000'000, ' '));
-  CHECK(c.load(f.file("large.json")).find("larger than") != std::string::npos);
+  f.write("large.json", std::string(9'000'000, ' '));
+  CHECK(c.load(f / "large.json").find("larger than") != std::string::npos);
   CHECK_FALSE(c.load("/dev/null").empty());
-  CHECK_FALSE(with({entry("saxpy")}).save(f.file("no/such/folder.json")).empty());
+  CHECK_FALSE(with({entry("saxpy")}).save(f / "no/such/folder.json").empty());
 }
 
 TEST_CASE("tuning cache: a file cut short anywhere is ignored, and begun anew") {
   const folder f;
-  const std::string path = f.file("cache.json");
+  const std::string path = f / "cache.json";
   const std::string all = with({entry("saxpy"), entry("scan")}).text();
   for (std::size_t length = 0; length + 2 < all.size(); length += 37) {
-    write(path, all.substr(0, length));
+    f.write("cache.json", all.substr(0, length));
     cache c;
     CHECK(c.load(path).empty() == (length == 0));
     CHECK(c.entries().empty());
@@ -405,7 +375,7 @@ TEST_CASE("tuning cache: random changes of a file never do more than leave somet
 
 TEST_CASE("tuning cache: saving adds to what others have written, and pins stand") {
   const folder f;
-  const std::string path = f.file("cache.json");
+  const std::string path = f / "cache.json";
   CHECK(with({entry("a"), entry("b")}).save(path).empty());
   cache_entry pinned = entry("c", gated(1024));
   pinned.pinned = true;
@@ -423,7 +393,7 @@ TEST_CASE("tuning cache: saving adds to what others have written, and pins stand
 
 TEST_CASE("tuning cache: threads that save at once lose nothing, and readers see no half of it") {
   const folder f;
-  const std::string path = f.file("cache.json");
+  const std::string path = f / "cache.json";
   constexpr int writers = 4;
   constexpr int each = 6;
   std::vector<std::string> said(writers);
@@ -453,7 +423,7 @@ TEST_CASE("tuning cache: threads that save at once lose nothing, and readers see
 
 TEST_CASE("tuning cache: processes that save at once lose nothing") {
   const folder f;
-  const std::string path = f.file("cache.json");
+  const std::string path = f / "cache.json";
   std::vector<pid_t> children;
   for (int w = 0; w < 3; ++w) {
     const pid_t child = fork();
@@ -482,7 +452,7 @@ TEST_CASE("tuning cache: processes that save at once lose nothing") {
 
 TEST_CASE("tuning cache: who holds the lock for too long is not waited for") {
   const folder f;
-  const std::string path = f.file("cache.json");
+  const std::string path = f / "cache.json";
   const cede::detail::open_file lock(path + ".lock", O_RDWR | O_CREAT);
   REQUIRE(flock(lock.get(), LOCK_EX) == 0);
   CHECK(with({entry("a")}).save(path, 20ms) == "cede: the tuning cache " + path +

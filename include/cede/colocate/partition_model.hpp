@@ -2,8 +2,6 @@
 // Who slows whom where each workload has SMs of its own: they still share caches and memory.
 #pragma once
 
-#include <cede/colocate/folds.hpp>
-#include <cede/colocate/least_squares.hpp>
 #include <cede/colocate/model.hpp>
 #include <cede/config.hpp>
 #include <cede/error.hpp>
@@ -14,8 +12,6 @@
 #include <cstddef>
 #include <span>
 #include <string>
-#include <utility>
-#include <vector>
 
 CEDE_BEGIN_NAMESPACE
 
@@ -94,47 +90,6 @@ class partition_model final : public model {
   coefficients c_;
   double p95_;
 };
-
-/// Coefficients alone, by least squares of the error of progress.
-[[nodiscard]] inline partition_model::coefficients fit_coefficients(
-    std::span<const observation> seen) {
-  table rows(5);
-  std::vector<double> y;
-  for (const observation& o : seen) {
-    check(o);
-    if (!partition_model::disjoint(o.together)) {
-      throw invalid_argument("an observation of workload '" + o.together[o.victim].who->name +
-                             "' has shares that add up to more than 1; the partition model learns "
-                             "from disjoint shares alone");
-    }
-    rows.add(partition_model::features(o.together, o.victim));
-    y.push_back(o.progress);
-  }
-  const std::vector<double> x = non_negative_least_squares(rows, y);
-  return {.base = x[0], .own_dram = x[1], .other_dram = x[2], .own_l2 = x[3], .other_l2 = x[4]};
-}
-
-/// A model of all observations; its p95 is that of models that saw nothing of the family they were
-/// tried on, and 1 if there are too few families or observations to tell. Throws
-/// `invalid_argument` if there is no observation, or one that it cannot learn from.
-///
-/// Thread-safe; does not wait.
-[[nodiscard]] inline partition_model fit_partition(std::span<const observation> seen) {
-  const partition_model::coefficients c = fit_coefficients(seen);
-  std::vector<double> errors;
-  for (const fold& f : leave_out(seen, held_out::family)) {
-    if (f.train.empty()) return partition_model(c);
-    std::vector<observation> train;
-    train.reserve(f.train.size());
-    for (const std::size_t i : f.train) train.push_back(seen[i]);
-    const partition_model held(fit_coefficients(train));
-    for (const std::size_t i : f.test) {
-      const answer a = held.progress(seen[i].together, seen[i].victim);
-      if (a.value) errors.push_back(std::fabs(a.value->progress - seen[i].progress));
-    }
-  }
-  return partition_model(c, std::min(1.0, p95_of(std::move(errors))));
-}
 
 }  // namespace colocate
 
